@@ -46,6 +46,8 @@ STUDIES = {
     "search": "settings by cross-validation on train against the defaults (real photos)",
     "regions": "presences teach, surveyed sites test: two regions of disdat (real tables)",
     "site_thresholds": "do thresholds of detectors keep their promise, and do estimates by clips cover? (simulated)",
+    "site_recordings": "BirdNET on annotated recordings, promises and words on answers to photos (real)",
+    "tool_readers": "tables of other tools beside the tools' own readers, and sed_eval as a second scorer",
     "board_forecast": "how far does a public board foretell the private one? (real scores)",
     "site_units": "intervals by site and by blocks of land, two regions of disdat (real tables)",
     "breeding_routes": "breeding birds by blocks of routes, and persistence for 2016 (real tables)",

@@ -47,6 +47,66 @@ def site_thresholds(name: str, result: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
+def site_recordings(name: str, result: dict[str, Any]) -> str:
+    """BirdNET on real recordings, thresholds on real answers, and what words are worth."""
+    parts = ["## Real recordings and real answers\n", result["about"].partition("\n")[2].strip(), ""]
+
+    def interval(score: list[float | None]) -> str:
+        value, low, high = score
+        if value is None:
+            return "-"
+        return _percent(value) + ("" if low is None or high is None else f" [{_percent(low)}, {_percent(high)}]")
+
+    rows = [
+        [one["species"], one["rule"], *(str(one[key]) for key in ("recordings", "called", "positive"))]
+        + [interval(one[key]) for key in ("precision", "recall", "ap")]
+        + ["none" if one["threshold"] is None else f"{one['threshold']:.3f}"]
+        for one in result["recordings"]
+    ]
+    columns = ["species", "rule", "recordings", "called", "positive", "precision, %", "recall, %", "AP, %", "threshold"]
+    parts += [table(columns, rows), "\nThresholds with a promise:\n"]
+    rows = [
+        [one["set"], str(one["photos"]), _percent(one["annotated"]), kind]
+        + [f"{one[kind][key]:,}" for key in ("asked", "given")]
+        + ["-" if not one[kind]["given"] else _percent(one[kind]["held"] / one[kind]["given"])]
+        + [
+            "-"
+            if not one[kind]["asked"]
+            else _percent(1 - (one[kind]["given"] - one[kind]["held"]) / one[kind]["asked"])
+        ]
+        for one in result["promises"]
+        for kind in ("own", "pooled")
+    ]
+    columns = ["set", "photos", "annotated, %", "shown by", "asked", "given", "holds where given, %", "holds, %"]
+    parts += [table(columns, rows), "\nWords beside probabilities of fitted models:\n"]
+    rows = [
+        [
+            name,
+            one["word"],
+            str(one["photos"]),
+            _percent(one["stated"]),
+            interval([one["right"] / one["photos"], one["low"], one["high"]]),
+        ]
+        for name, words in result["words"].items()
+        for one in words
+        if one["photos"]
+    ]
+    parts.append(table(["set", "word", "photos", "stated, %", "right, %"], rows))
+    return "\n".join(parts)
+
+
+def tool_readers(name: str, result: dict[str, Any]) -> str:
+    """On how many cases a tool and Fieldmark agree."""
+    what = {"sed_eval": "species in 30 recordings (TP, FP, FN)"}
+    rows = [
+        [tool, one["version"], f"{one['files']:,}", f"{one['boxes']:,} {what.get(tool, 'boxes')}", f"{one['same']:,}"]
+        for tool, one in result["tools"].items()
+    ]
+    columns = ["tool", "version", "files or cases", "of", "the same"]
+    about = result["about"].partition("\n")[2].strip()
+    return "\n".join(["## Other tools' own readers, and a second scorer\n", about, "", table(columns, rows)])
+
+
 def board_forecast(name: str, result: dict[str, Any]) -> str:
     """How often a lead lasts."""
     parts = [

@@ -40,7 +40,7 @@ from fieldmark.views.open_benchmark import open_benchmark, open_release
 from fieldmark.web.guide_server import guide_app
 from studies.evidence.results import real_data
 
-PHOTOS_EACH, SEED = 75, 0
+PHOTOS_EACH, SEED, THREADS, TIMED = 75, 0, (1, 2), 21
 MODELS = {
     "birds": ("birds_cub_odd", "prototypes"),
     "fungi": ("fungi_genera", "lda"),
@@ -48,14 +48,15 @@ MODELS = {
     "plants": ("plants_sheets_and_field/train/photo", "ridge"),
 }
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-ASK = """async (photos) => {
-  window.asking ??= new Worker("src/worker.js?threads=1", { type: "module" });
+ASK = """async ([photos, threads]) => {
+  window.asking ??= {};
+  const worker = window.asking[threads] ??= new Worker(`src/worker.js?threads=${threads}`, { type: "module" });
   const replies = [];
   for (const text of photos) {
     const photo = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0)).buffer;
     replies.push(await new Promise((resolve) => {
-      window.asking.onmessage = (event) => resolve(event.data);
-      window.asking.postMessage({ id: 1, question: { photos: [photo], known: {} } });
+      worker.onmessage = (event) => resolve(event.data);
+      worker.postMessage({ id: 1, question: { photos: [photo], known: {} } });
     }));
   }
   return replies;
@@ -65,7 +66,7 @@ ASK = """async (photos) => {
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """The address of a guide that is handed out meanwhile."""
-    uvicorn: Any = require("uvicorn", "Handing out a guide")
+    uvicorn: Any = require("uvicorn", "Serving a guide")
     server = uvicorn.Server(uvicorn.Config(guide_app(folder), port=0, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -86,10 +87,23 @@ def browser() -> Iterator[Any]:
         chromium.close()
 
 
-def asked(page: Any, photos: list[bytes]) -> list[dict[str, Any]]:
+def asked(page: Any, photos: list[bytes], threads: int = 1) -> list[dict[str, Any]]:
     """What the guide replies to photos, each a question of its own."""
-    replies: list[dict[str, Any]] = page.evaluate(ASK, [base64.b64encode(photo).decode() for photo in photos])
+    texts = [base64.b64encode(photo).decode() for photo in photos]
+    replies: list[dict[str, Any]] = page.evaluate(ASK, [texts, threads])
     return replies
+
+
+def by_threads(page: Any, photos: list[bytes]) -> dict[str, float]:
+    """Median seconds of the network in Chromium by threads, photo by photo in turn; more need an isolated page."""
+    assert page.evaluate("crossOriginIsolated")
+    seconds: dict[int, list[float]] = {threads: [] for threads in THREADS}
+    for number, photo in enumerate(photos):
+        for threads in THREADS:
+            took = asked(page, [photo], threads)[0]["network_milliseconds"] / 1000
+            if number:  # the first starts the session
+                seconds[threads].append(took)
+    return {str(threads): round(float(np.median(own)), 4) for threads, own in seconds.items()}
 
 
 def test_photos(model: Model, root: Path) -> list[Path]:
@@ -173,6 +187,7 @@ def one_release(name: str, folder: Path, chromium: Any) -> dict[str, Any]:
         page.wait_for_selector("html[data-ready=yes]")
         asked(page, [photos[0].read_bytes()])  # starts the session
         replies = asked(page, [photo.read_bytes() for photo in photos])
+        threads = by_threads(page, [photo.read_bytes() for photo in photos[:TIMED]])
         page.context.close()
     said = [one["answer"] for one in replies]
     rows = [
@@ -197,6 +212,7 @@ def one_release(name: str, folder: Path, chromium: Any) -> dict[str, Any]:
         "val_learned_from": "val" in model.trained["parts"],
         "losses": {one.precision: {"right": one.right, "less": one.less, "same": one.same} for one in losses.losses},
         "median": {key: round(float(np.median(values)), 4) for key, values in medians.items()},
+        "seconds_by_threads": threads,
     }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from scipy.special import betaincinv
+
 from studies.evidence.markdown import table
 
 CALLED = {
@@ -101,14 +103,21 @@ def _others(result: dict[str, Any]) -> str:
         ""
         if other is None
         else (
-            f"Of {other['pictures']} sample pictures without an organism, {other['told_right']} were told as such, "
-            f"{other['told_as']['plants']} as plants; {other['whole_notice']} got the whole notice.\n\n"
+            f"Of {other['pictures']} sample pictures without an organism, {other['told_right']} were told as such "
+            f"{_exact(other['told_right'], other['pictures'])}, {other['told_as']['plants']} as plants; "
+            f"{other['whole_notice']} got the whole notice {_exact(other['whole_notice'], other['pictures'])}.\n\n"
         )
     )
     return (
         f"{said}A linear head fitted to the photos that choose (told right / whole notice, %): {shares}. It is not "
         "shipped: those photos are for research only, and a set can be learned in place of its group.\n\n"
     )
+
+
+def _exact(number: int, of: int) -> str:
+    low = float(betaincinv(number, of - number + 1, 0.025)) if number else 0.0
+    high = float(betaincinv(number + 1, of - number, 0.975)) if number < of else 1.0
+    return f"({100 * number / of:.1f} % [{100 * low:.1f}, {100 * high:.1f}])"
 
 
 def _both(share: dict[str, Any]) -> str:

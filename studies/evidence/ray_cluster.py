@@ -45,7 +45,7 @@ class NotingReader:
         return (self.photos / name).read_bytes()
 
     def looks(self) -> Counter[int]:
-        """How many photos each node has looked at, by its raylet."""
+        """How many photos each node has reviewed, by its raylet."""
         return Counter(int(path.name.split(".")[-2]) for path in self.marks.iterdir())
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from studies.evidence.context_tables import pooling, priors
 from studies.evidence.crop_tables import crops
-from studies.evidence.detection_tables import board_forecast, site_thresholds
+from studies.evidence.detection_tables import board_forecast, site_recordings, site_thresholds, tool_readers
 from studies.evidence.ensemble_tables import ensembles
 from studies.evidence.guide_tables import field_guide, field_guide_faults, field_guide_large
 from studies.evidence.identify_tables import identify
@@ -105,6 +105,8 @@ def _sections() -> dict[str, Callable[[str, dict[str, Any]], str]]:
         "regions": regions,
         "site_units": site_units,
         "site_thresholds": site_thresholds,
+        "site_recordings": site_recordings,
+        "tool_readers": tool_readers,
         "board_forecast": board_forecast,
         "breeding_routes": routes,
         "land_worlds": land_worlds,

@@ -54,7 +54,7 @@ class Assumptions:
         gpu_hour: The price of an H200 with its cores for an hour.
         disk_tb_month: The price of a terabyte for a month.
         memory_gib: The memory of the machine that a single process may fill.
-        forward_share: What a photo costs that is only looked at, as a share of one that is learned from.
+        forward_share: What a photo costs that is only reviewed, as a share of one that is learned from.
     """
 
     core_hour: float = 0.05

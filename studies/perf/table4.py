@@ -1,7 +1,7 @@
 """The networks of FungiTastic's Table 4 as its recipes train them, at its number of classes, on a generated pack.
 
 Each of the eight networks at 224 and 384 px, batches of 64, SeeSaw, SGD, RandAugment, 2,829 classes: photos per second
-learned from and looked at, and the memory of the GPU; once as the recipe says and once with `compile=true`. A machine
+learned from and reviewed, and the memory of the GPU; once as the recipe says and once with `compile=true`. A machine
 with a GPU may have nothing but torch: `python -m studies.perf.table4 OUT.json [--minutes M]` measures there, writes
 what it has after each cell, begins no other when the time is over, and leaves out what the file holds already.
 `docs/scale.md` makes hours and dollars of it.

@@ -73,7 +73,7 @@ def printed(tmp_path_factory):
 
 def test_species_are_scored_and_what_changes_under_other_rules_is_said(printed):
     text = next(text for line, text in printed.items() if "--plot" in line)
-    assert "Turdus merula" in text and "Under other rules" in text and "40 recordings were listened to" in text
+    assert "Turdus merula" in text and "Under other rules" in text and "40 recordings were annotated" in text
     assert (printed["folder"] / "right.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -84,7 +84,7 @@ def test_the_species_that_is_right_gets_a_threshold_and_the_other_a_reason(print
 
 
 def test_identify_takes_thresholds_and_curves(printed):
-    assert "Probabilities are by the annotations of a site" in next(
+    assert "Probabilities are calibrated on annotations of a site" in next(
         text for line, text in printed.items() if line.startswith("identify")
     )
 

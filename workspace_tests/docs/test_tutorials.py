@@ -73,7 +73,7 @@ def test_a_naturalist_gets_an_answer_that_warns(run):
 
 def test_an_organizer_opens_a_challenge_and_ends_it(run):
     printed = [run(command) for command in commands_of("organizer")]
-    assert "is visible to everybody" in "".join(printed) and "revealed" in "".join(printed)
+    assert "is public" in "".join(printed) and "revealed" in "".join(printed)
     assert "nearest photos" in (run.folder / "fungi.csv").read_text()
 
 

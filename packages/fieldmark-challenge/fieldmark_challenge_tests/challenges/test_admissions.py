@@ -72,13 +72,13 @@ def test_who_was_refused_stays_out_whatever_they_have(small_platform: Platform):
     with pytest.raises(ConflictError, match="ask them"):
         teams.accept_rules(platform.database, bob, challenge)
     admissions.ask(platform.database, bob, challenge, "a student of fungi")
-    with pytest.raises(ConflictError, match="asked already"):
+    with pytest.raises(ConflictError, match="already asked"):
         admissions.ask(platform.database, bob, challenge, "")
     with pytest.raises(ConflictError, match="yet to decide"):
         teams.accept_rules(platform.database, bob, challenge)
     admissions.decide(platform.database, platform.admin, challenge, "bob@example.org", admit=True)
     platform.captain("bob", challenge)
-    with pytest.raises(ConflictError, match="do not take part in it"):
+    with pytest.raises(ConflictError, match="cannot take part in"):
         admissions.use_code(platform.database, platform.admin, code)
 
 
@@ -114,7 +114,7 @@ def test_a_list_makes_accounts_and_opens_none_that_were_there(platform: Platform
     made = rosters.make_accounts(platform.database, platform.admin, challenge, listed)
     assert [(one.name, one.secret is None) for one in made] == [("Grace", False), ("ada", True), ("Pupil seven", False)]
     assert made[2].email.endswith("@accounts.invalid")
-    with pytest.raises(RefusalError, match="do not belong together"):
+    with pytest.raises(RefusalError, match="rong name or password"):
         accounts.sign_in(platform.database, "Grace", "")
     accounts.use_reset(platform.database, made[0].secret, "a new long password")
     grace, _ = accounts.sign_in(platform.database, "Grace", "a new long password")

@@ -167,7 +167,7 @@ def test_a_captain_hands_over_and_leaves_for_good(small_platform: Platform):
     ada = platform.captain("ada")
     bob = join(platform, ada, "bob")
     run = platform.hand_in(ada)
-    with pytest.raises(ConflictError, match="Hand the team over"):
+    with pytest.raises(ConflictError, match="Make another member captain"):
         teams.leave(platform.database, ada, platform.challenge)
     with pytest.raises(ConflictError, match="Only the captain"):
         teams.hand_over(platform.database, bob, platform.challenge, bob.id)

@@ -42,7 +42,7 @@ def test_a_new_challenge_is_a_draft_and_says_what_participants_would_miss(words,
     assert refused.exit_code == 1 and "--without-data" in str(refused.exception)
     assert json.loads(CliRunner().invoke(app, ["challenge", "show", "birds", "--json", *place]).stdout) == shown
     published = CliRunner().invoke(app, ["challenge", "publish", "birds", "--without-data", *place])
-    assert "visible to everybody" in published.stdout and "warning: It has no description" in published.stderr
+    assert "public" in published.stdout and "warning: It has no description" in published.stderr
     hidden = CliRunner().invoke(app, ["challenge", "publish", "birds", "--undo", *place])
     assert hidden.exit_code == 0 and "its organizers only" in hidden.stdout
 

@@ -15,7 +15,7 @@ from fieldmark_challenge_tests.platform import Platform, run_text
 def test_the_caution_about_few_units_is_told_beside_the_board(small_platform: Platform):
     platform = small_platform
     command = ["challenge", "board", platform.challenge.slug, "--folder", str(platform.folder)]
-    assert "no run is scored on the public part yet" in CliRunner().invoke(app, command).stdout
+    assert "no scored runs on the public part yet" in CliRunner().invoke(app, command).stdout
     platform.hand_in(platform.captain("ada"), run_text(right=40))
     Worker(platform.database, platform.storage).run(threading.Event(), until_idle=True)
     shown = CliRunner().invoke(app, command)

@@ -83,7 +83,7 @@ def test_a_whole_challenge_is_run_from_the_shell(shell, tmp_path):
     (tmp_path / "rules.txt").write_text("Be kind.\n")
     settings = shell.json("settings", "birds", "--title", "Birds at dawn", "--rules", tmp_path / "rules.txt")
     assert settings["title"] == "Birds at dawn" and settings["max_team_size"] == 5
-    assert "everybody" in shell("publish", "birds", "--without-data")
+    assert "public" in shell("publish", "birds", "--without-data")
     warm_up = shell.json("phase", "birds", "warm-up", "--add", "--ends", "2099-01-01", "--daily", 1)
     assert warm_up["ends_at"] == "2099-01-01T00:00:00Z" and warm_up["total_limit"] == 100
     (tmp_path / "extra.txt").write_text("more")
@@ -169,10 +169,10 @@ def test_accounts_are_run_from_the_shell(shell):
             MisuseError,
             "admin owns birds: give it to another organizer first (--owner).",
         ),
-        (("settings", "birds"), MisuseError, "Say what to change"),
+        (("settings", "birds"), MisuseError, "Name what to change"),
         (("plan",), MisuseError, "A plan is about so many --units, or about those of a --challenge."),
         (("show", "bards"), MisuseError, "There is no challenge called 'bards'. Known: birds."),
-        (("disable", "admin"), FieldmarkError, "One cannot close one's own account."),
+        (("disable", "admin"), FieldmarkError, "You cannot close your own account."),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_sentence(untouched, words, kind, sentence):

@@ -98,7 +98,7 @@ def test_answers_are_reviewed_by_keyboard_alone(browser, color_model, photos, tm
         page.goto("/review")
         before = len(review.looks)
         page.locator("button.choice").first.click()
-        page.get_by_text(f"{before + 1} of 12 looked at").wait_for()
+        page.get_by_text(f"{before + 1} of 12 reviewed").wait_for()
 
 
 def test_a_photo_is_named_on_a_desk_and_on_a_phone(browser, color_model, photos, tmp_path):
@@ -124,13 +124,13 @@ def test_a_photo_is_named_on_a_desk_and_on_a_phone(browser, color_model, photos,
                 with page.expect_navigation():
                     page.keyboard.press("Enter")
                 assert "Alba alba" in page.get_by_role("table").inner_text()
-                assert "no advice on eating" in page.locator("main").inner_text()
+                assert "not advice on eating" in page.locator("main").inner_text()
                 assert fits(page)
                 photo, title = page.locator(".asked img").first.bounding_box(), page.get_by_role("heading", level=1)
                 assert photo["y"] < size["height"] / 2 and title.bounding_box()["y"] < size["height"]
                 order = page.locator("h2").all_inner_texts()
-                assert order.index("How the answer came about") < order.index("Training photos that look most alike")
-                assert page.locator("main").inner_text().count("no advice on eating") == 1
+                assert order.index("Why this answer") < order.index("Most similar training photos")
+                assert page.locator("main").inner_text().count("not advice on eating") == 1
                 assert page.locator(".pictures.beside").last.evaluate(
                     "list => list.children[0].offsetTop === list.children[1].offsetTop"  # side by side
                 )

@@ -62,7 +62,7 @@ def test_each_answer_brings_the_next_one(client, answers):
     page = client.get("/").text
     assert shown(page) == "00.jpg" and "It bites." in page and "Great Tit" in page and "Simulated" in page
     page = say(client, choice="Pica pica", seconds="2.5").text
-    assert shown(page) == "01.jpg" and "1 of 13 looked at, 1 corrected" in page and "about 2 s" in page
+    assert shown(page) == "01.jpg" and "1 of 13 reviewed, 1 corrected" in page and "about 2 s" in page
     page = say(client, name="Turdus merula", choice="Parus major").text  # what is typed wins
     page = say(client, untold="yes", choice="Parus major").text
     assert "1 could not be told" in page

@@ -61,11 +61,11 @@ def test_who_ran_a_challenge_cannot_compete_in_it_later(platform: Platform):
     helper = platform.person("helper")
     challenge_settings.add_organizer(platform.database, platform.admin, platform.challenge, "helper")
     challenge_settings.remove_organizer(platform.database, platform.admin, platform.challenge, helper.id)
-    with pytest.raises(ConflictError, match="have had access"):
+    with pytest.raises(ConflictError, match="had access"):
         platform.captain("helper")
     ada = platform.captain("ada")
     link = teams.invite(platform.database, ada, platform.team(ada))
-    with pytest.raises(ConflictError, match="have had access"):
+    with pytest.raises(ConflictError, match="had access"):
         teams.join(platform.database, helper, link)
 
 
@@ -73,7 +73,7 @@ def test_who_was_an_admin_cannot_compete_in_what_there_was_and_may_in_what_comes
     former = platform.person("former", role="admin")
     accounts.set_role(platform.database, platform.admin, former.id, "participant")
     former.role = "participant"
-    with pytest.raises(ConflictError, match="have had access"):
+    with pytest.raises(ConflictError, match="had access"):
         platform.captain("former")
     later = platform.make("later")
     platform.captain("former", later)
@@ -87,7 +87,7 @@ def test_nobody_becomes_an_admin_while_competing(platform: Platform):
     with platform.database.write() as session:
         session.merge(ada).role = "admin"
     ada.role = "admin"
-    with pytest.raises(ConflictError, match="do not take part"):
+    with pytest.raises(ConflictError, match="cannot take part"):
         platform.hand_in(ada, run_text())
 
 

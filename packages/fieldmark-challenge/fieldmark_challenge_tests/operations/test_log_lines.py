@@ -73,7 +73,7 @@ def test_a_fault_is_found_by_the_number_that_its_page_shows(small_platform: Plat
     answer = TestClient(app, raise_server_exceptions=False).get("/c/tiny/board")
     logging.getLogger().removeHandler(handler)
     number = answer.headers["x-request-id"]
-    assert answer.status_code == 500 and f"noted under the number {number}" in answer.text
+    assert answer.status_code == 500 and f"logged under the number {number}" in answer.text
     told = [json.loads(line) for line in sink.getvalue().splitlines()]
     fault = next(line for line in told if line.get("request") == number)
     assert fault["level"] == "error" and "RuntimeError" in fault["error"] and "hunter2" not in fault["error"]

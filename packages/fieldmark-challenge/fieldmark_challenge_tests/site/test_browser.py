@@ -140,7 +140,7 @@ def test_a_participant_registers_joins_stumbles_and_stands_on_the_board(page: An
     assert page.get_by_role("heading", name="Private scores").count() == 0
     shoot(page, "submission")
 
-    page.get_by_role("link", name="Board", exact=True).click()
+    page.get_by_role("link", name="Leaderboard", exact=True).click()
     # The simulated teams are scored after people.
     until(lambda: page.get_by_role("row").filter(has_text="Careful calipers").count(), page.reload)
     row = page.get_by_role("row").filter(has_text="Spore print")
@@ -157,7 +157,7 @@ def test_a_participant_registers_joins_stumbles_and_stands_on_the_board(page: An
     compare()
     # The rival's second run may be scored in between and take the place of the first.
     until(lambda: page.get_by_role("heading", level=2).count(), compare)
-    assert "is the better one" in page.get_by_role("heading", level=2).first.inner_text()
+    assert "is better" in page.get_by_role("heading", level=2).first.inner_text()
     shoot(page, "compare")
     page.get_by_role("button", name="Sign out").click()
     assert page.get_by_role("link", name="Sign in").count()
@@ -228,7 +228,7 @@ def test_masks_are_uploaded_scored_and_shown(page: Any, served: Served, tmp_path
     (share,) = {rows[0].area / rows[1].area for rows in true.rows}
     assert f"IoU primary metric\t{100 * share:.1f}" in page.locator("main").inner_text()
     shoot(page, "masks-submission")
-    page.get_by_role("link", name="Board", exact=True).click()
+    page.get_by_role("link", name="Leaderboard", exact=True).click()
     assert f"{100 * share:.1f}" in page.get_by_role("row").filter(has_text="Hats off").inner_text()
     shoot(page, "masks-board")
 
@@ -252,7 +252,7 @@ def test_an_organizer_creates_freezes_and_reveals(page: Any, served: Served, tmp
     page.get_by_label("Public share of the units").fill("0.4")
     page.get_by_label("Opens (UTC)").fill("2026-01-01T00:00")
     page.get_by_label("Closes (UTC)").fill("2026-02-01T00:00")
-    page.get_by_role("button", name="Make the challenge").click()
+    page.get_by_role("button", name="Create the challenge").click()
     assert "not published" in page.locator(".masthead").inner_text()
     if not page.url.endswith("/organize"):
         page.get_by_role("link", name="Organize").click()
@@ -263,7 +263,7 @@ def test_an_organizer_creates_freezes_and_reveals(page: Any, served: Served, tmp
     page.get_by_role("button", name="Freeze", exact=True).click()
     assert "board frozen" in page.locator(".masthead").inner_text()
     page.get_by_role("link", name="Planner").click()
-    assert "What can this test set separate?" in page.get_by_role("heading", level=1).inner_text()
+    assert "Which differences can this test set separate?" in page.get_by_role("heading", level=1).inner_text()
 
     def reveal() -> None:  # it waits for the score of the baseline, and says so
         page.goto("/c/amanitas/organize")
@@ -272,8 +272,8 @@ def test_an_organizer_creates_freezes_and_reveals(page: Any, served: Served, tmp
             page.get_by_role("button", name="Reveal").click()
 
     until(lambda: "results are out" in page.locator(".masthead").inner_text(), reveal)
-    page.get_by_role("link", name="Board", exact=True).click()
-    assert page.get_by_role("heading", level=1).inner_text() == "Private board"
+    page.get_by_role("link", name="Leaderboard", exact=True).click()
+    assert page.get_by_role("heading", level=1).inner_text() == "Private leaderboard"
     assert "Sixty percent" in page.get_by_role("table").inner_text()
     page.goto("/c/amanitas/organize/audit")
     assert "challenge.reveal" in page.get_by_role("table").inner_text()

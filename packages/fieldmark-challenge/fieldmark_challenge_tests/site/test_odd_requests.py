@@ -102,7 +102,7 @@ def test_a_full_disk_is_said_to_be(client: TestClient, monkeypatch):
     answer = client.post(
         "/api/v1/challenges/tiny/submissions", data={"external": "no"}, files={"run": ("run.csv", run_text())}
     )
-    assert answer.status_code == 507 and "room" in answer.json()["error"]
+    assert answer.status_code == 507 and "disk is full" in answer.json()["error"]
 
 
 def test_a_moment_before_the_first_year_is_refused(client: TestClient, small_platform: Platform):

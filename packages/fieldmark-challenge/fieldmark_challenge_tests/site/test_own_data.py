@@ -79,7 +79,7 @@ def test_a_deleted_account_is_forgotten_and_its_results_stay(platform: Platform)
     assert client.post("/account/delete", data=form | {"password": PASSWORD}).headers["location"] == "/?done=deleted"
     assert accounts.session_user(platform.database, cookie) is None
     assert accounts.token_user(platform.database, token) is None
-    with pytest.raises(RefusalError, match="do not belong together"):
+    with pytest.raises(RefusalError, match="rong name or password"):
         accounts.sign_in(platform.database, f"deleted account {ada.id}", "!")
     with platform.database.read() as session:
         challenge = session.get_one(Challenge, platform.challenge.id)

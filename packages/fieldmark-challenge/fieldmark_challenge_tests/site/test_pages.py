@@ -299,7 +299,7 @@ def test_once_revealed_everybody_sees_the_private_board_and_all_runs(server):
         challenge = session.scalars(select(Challenge).where(Challenge.slug == "dawn-chorus")).one()
     phases.reveal(server.database, None, challenge)
     board = server.get("anonymous", "/c/dawn-chorus/board").text
-    assert "Private board" in board and "Public" in board
+    assert "Private leaderboard" in board and "Public" in board
     assert server.get("anonymous", "/c/dawn-chorus/entries/1?part=private").status_code == 200
     listed = server.get("Swift", "/api/v1/challenges/dawn-chorus/board").json()
     assert listed["part"] == "private" and len(listed["entries"]) == 4

@@ -328,7 +328,7 @@ def test_no_page_offers_a_form_to_those_who_may_not_use_it(client: TestClient):
     platform.hand_in(captain)
     assert "/c/tiny/team/leave" not in forms("ada", "/c/tiny/team")  # she hands the team over first
     assert "/c/tiny/team/leave" in forms("bob", "/c/tiny/team")
-    assert "whoever leaves it joins no other team" in client.get("/c/tiny/team").text
+    assert "members who leave cannot join another team" in client.get("/c/tiny/team").text
 
 
 def test_what_is_wrong_with_a_baseline_is_listed_with_its_lines(client: TestClient):

@@ -104,7 +104,7 @@ def test_somebody_new_makes_an_account_and_comes_back_to_it(platform, provider):
         user = session.query(User).filter_by(name="Ada").one()
         assert user.email_verified_at is None and user.password_hash == ""
         stored = "\n".join(str(r) for table in Base.metadata.sorted_tables for r in session.execute(table.select()))
-    with pytest.raises(Exception, match="do not belong together"):
+    with pytest.raises(Exception, match="rong name or password"):
         accounts.sign_in(platform.database, "Ada", "")
     other = browser(platform, provider.settings())
     assert come_in(other).headers["location"] == "/c/tiny" and who_is(platform, other) == "Ada"

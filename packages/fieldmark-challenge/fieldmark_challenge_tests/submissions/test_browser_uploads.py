@@ -122,7 +122,7 @@ def test_an_upload_goes_on_after_a_lost_connection_and_after_a_reload(browser, s
         page.get_by_text("The connection is lost after 2 of 3 MiB").wait_for()
         shoot(page, "upload-lost")
         page.reload()
-        page.get_by_text("2 of 3 MiB of run.csv have arrived").wait_for()
+        page.get_by_text("2 of 3 MiB of run.csv are uploaded").wait_for()
         page.wait_for_function("document.getElementById('title').value === 'three parts'")
         shoot(page, "upload-unfinished")
         line.lost.clear()
@@ -160,7 +160,7 @@ def test_a_refused_file_is_told_line_by_line_and_one_can_stop(browser, small_pla
         page.get_by_text("The connection is lost after 1 of 3 MiB").wait_for()
         page.get_by_role("button", name="Stop").click()
         page.get_by_role("button", name="Throw away").click()
-        page.get_by_text("have arrived").wait_for(state="hidden")
+        page.get_by_text("are uploaded").wait_for(state="hidden")
         assert page.get_by_role("button", name="Submit").is_enabled()
     assert not [path for path in small_platform.storage.everything() if path.startswith("parts/")]
 

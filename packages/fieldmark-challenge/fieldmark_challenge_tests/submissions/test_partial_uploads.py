@@ -320,7 +320,7 @@ def test_a_killed_server_loses_nothing_and_submit_goes_on(small_platform, server
     monkeypatch.setattr(httpx, "request", watched)
     monkeypatch.setattr(upload_client, "FAILURES", 1)
     monkeypatch.setattr(upload_client, "WAIT_MOST_S", 0.0)
-    with pytest.raises(InterruptedUploadError, match="the same command goes on"):
+    with pytest.raises(InterruptedUploadError, match="run the same command again"):
         client.hand_in(run, title="in parts")
     assert starts == [0, PART, PART, 2 * PART, 3 * PART]  # nothing that was acknowledged was sent again
     with served_here(small_platform, server.port):

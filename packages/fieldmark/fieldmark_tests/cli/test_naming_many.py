@@ -42,7 +42,7 @@ def test_what_cannot_be_done_is_said(photos, color_model, tmp_path, run_main):
     assert "Did you mean parquet?" in run_main("review", tmp_path / "a", "--format", "parket")[2]
     assert "no answers" in run_main("review", photos, "--status")[2]
     assert "go with --labels" in run_main("check", "folder", photos, "--out", tmp_path / "b")[2]
-    assert "nothing to identify" in run_main("identify")[2]
+    assert "Nothing to identify" in run_main("identify")[2]
 
 
 def test_labels_in_doubt_are_listed_and_kept_for_the_review(make_release, tmp_path, run_main):

@@ -33,7 +33,7 @@ def here(tmp_path, monkeypatch, make_release) -> Path:
 
 FIT = ("fit", "folder", "--out", "run", "--data")
 MISUSED = {
-    "a kind to list": (("list", "methds"), "There is nothing called 'methds' to list. Did you mean methods"),
+    "a kind to list": (("list", "methds"), "Nothing called 'methds' can be listed. Did you mean methods"),
     "a setting that is no number": (
         (*FIT, "photos", "--method", "linear", "--set", "l2=nan"),
         "--set l2=nan: found 'nan', expected a finite number of at least 0.",

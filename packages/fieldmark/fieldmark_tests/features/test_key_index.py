@@ -86,7 +86,7 @@ def test_a_store_that_cannot_be_written_to_can_be_opened(store):
 
 @pytest.mark.parametrize(("step", "seen"), [("read_index", 22), ("blocks_in", 21)])
 def test_a_block_and_an_index_that_appear_while_a_store_is_opened_lose_nothing(store, monkeypatch, step, seen):
-    """Right after one of the two was looked at, another process adds block 21 and writes an index without block 20.
+    """Right after one of the two was reviewed, another process adds block 21 and writes an index without block 20.
 
     A listing need not show a block that is added while it is made, and may show a later one.
     """

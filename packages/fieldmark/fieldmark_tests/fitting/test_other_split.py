@@ -61,7 +61,7 @@ def test_an_observation_on_both_sides_is_called_a_leak(given, tmp_path):
     )
     Split(parts).write(split)
     result = fieldmark.fit("folder", root, "frequent", tmp_path / "run", split=split)
-    assert result.run.leaks == ["1 observation(s) lie in train and in test (o1): scores there are too high."]
+    assert result.run.leaks == ["1 observation(s) lie in train and in test (o1): scores on them are too high."]
 
 
 @pytest.mark.parametrize(

@@ -233,7 +233,7 @@ def test_a_guide_is_saved_with_the_model_and_an_old_model_answers_without_one(ru
     (folder / "guide.json").unlink()
     answer = fieldmark.identify(black, folder)
     assert answer.claim is None and answer.verdict.known is None and answer.danger is not None
-    assert "gives one of them to whatever it is shown" in answer.remarks[-1]
+    assert "answers every photo with one of them" in answer.remarks[-1]
 
 
 def test_a_card_warns_of_eating_only_where_there_are_fungi(run):
@@ -275,7 +275,7 @@ def test_checked_answers_calibrate_a_model_and_only_those_drawn_at_random_count(
 
 
 def test_a_place_that_is_half_given_is_refused(black, run):
-    with pytest.raises(MisuseError, match="go together"):
+    with pytest.raises(MisuseError, match="given together"):
         verb.identify([black], str(run), lat=1.0)
 
 

@@ -61,7 +61,7 @@ def test_a_cardinal_shown_to_a_model_that_knows_cobras_gets_one_line_at_most():
     seen = {"birds": 0.97, "snakes": 0.021}
     unsure = {"sure_of": None, "verdict": UnknownVerdict(False, because="It looks like nothing.")}
     told = notice({"adder": 0.2, "wren": 0.3}, seen=seen, **unsure)
-    assert told.brief and not told.look_alikes and "Dangerous snakes are improbable (2.1 %)" in told.because[0]
+    assert told.brief and not told.look_alikes and "Dangerous snakes are unlikely (2.1 %)" in told.because[0]
     assert notice({"adder": 0.2, "wren": 0.3}, seen={"birds": 0.98, "snakes": 0.019}, **unsure) is None
     assert notice({"wren": 0.99}, seen={"birds": 0.999}) is None
 
@@ -79,7 +79,7 @@ def test_a_fungus_or_a_snake_shown_to_a_model_of_birds_gets_the_whole_notice(gro
         seen = {**dict.fromkeys(GROUPS, 0.0), group: chance}
         told = danger_notice(DangerQuestion(birds, np.ones(1), 0.0099, verdict, sure_of, seen), lambda _: ())
         assert told.brief is brief and told.group == group
-        assert brief or ("knows none" in told.because[0] and advice in " ".join(told.advice))
+        assert brief or ("has no names" in told.because[0] and advice in " ".join(told.advice))
 
 
 def test_what_a_model_of_fungi_is_sure_of_is_a_fungus_whatever_else_is_seen():
@@ -99,7 +99,7 @@ def test_each_look_alike_is_of_a_plausible_group():
 def test_danger_from_an_improbable_group_is_told_in_one_line():
     told = notice({"adder": 0.02, "grass snake": 0.01})
     assert told.brief and told.probability == pytest.approx(0.02) and told.group == "snakes"
-    line = "Dangerous snakes are improbable (2.0 %), but not ruled out. Never touch a snake because a model named it."
+    line = "Dangerous snakes are unlikely (2.0 %), but not ruled out. Never touch a snake because a model named it."
     assert list(danger_lines(told)) == [line]
 
 
@@ -125,7 +125,7 @@ def test_from_five_percent_on_the_whole_notice_is_given():
 
 def test_improbable_groups_count_together():
     told = notice({"adder": 0.015, "death cap": 0.02})
-    assert told.brief and "Dangerous fungi and snakes are improbable (3.5 % together)" in told.because[0]
+    assert told.brief and "Dangerous fungi and snakes are unlikely (3.5 % together)" in told.because[0]
     assert "Never eat" in told.because[0] and "Never touch" in told.because[0]
     assert not notice({"adder": 0.026, "death cap": 0.026}).brief
 
@@ -169,11 +169,11 @@ def test_danger_in_the_group_of_the_specimen_keeps_the_whole_notice():
     assert not notice({"grass snake": 0.95, "adder": 0.02}, sure_of=snake).brief
     assert not notice({"grass snake": 0.95, "adder": 0.02, "death cap": 0.02}, sure_of=snake).brief
     told = notice({"grass snake": 0.95, "death cap": 0.02}, sure_of=snake)
-    assert told.brief and told.because[0].startswith("Dangerous fungi are improbable (2.0 %)")
+    assert told.brief and told.because[0].startswith("Dangerous fungi are unlikely (2.0 %)")
 
 
 def test_dangerous_labels_without_a_group_are_one_by_themselves():
-    assert notice({"scorpion": 0.02}).because[0].startswith("Dangerous other kinds are improbable (2.0 %)")
+    assert notice({"scorpion": 0.02}).because[0].startswith("Dangerous other kinds are unlikely (2.0 %)")
     assert not notice({"scorpion": 0.02}, sure_of=RankedClaim("class", "Both", 0.95, ("dog", "scorpion"))).brief
     assert not notice({"scorpion": 0.06}).brief
 

@@ -76,6 +76,8 @@ def test_a_photo_is_answered_with_names_and_probabilities(make_release, tmp_path
     assert answer.short_list is not None and answer.short_list.coverage is None  # six photos of val promise nothing
     assert {one.label for one in answer.nearest} <= {name.label for name in everything}
     assert json.loads(json.dumps(answer.to_json()))["verdict"]["known"] is True
+    for shown in (answer, fieldmark.load_model(run), fieldmark.dataset("folder", root)):
+        assert repr(shown).startswith(f"<{type(shown).__name__} ") and len(repr(shown)) < 300
     verb.identify([photo], str(run), top=2)
     printed = capsys.readouterr().out
     assert f"{answer.names[0].shown} " in printed and "species" not in printed.splitlines()[0]
@@ -83,7 +85,7 @@ def test_a_photo_is_answered_with_names_and_probabilities(make_release, tmp_path
         wav = tmp_path / "a.wav"
         wav.write_bytes(encoded(tone(1, 8000), 8000))
         fieldmark.identify(wav, run)
-    with pytest.raises(MisuseError, match="BirdNET hears recordings"):
+    with pytest.raises(MisuseError, match="BirdNET is for recordings"):
         fieldmark.identify(photo, "birdnet")
 
 
@@ -217,8 +219,14 @@ def test_the_verb_writes_tables_for_people_and_files_for_other_programs(concert,
     verb.identify([concert], "birdnet", form=verb.Form.TABLE, out=None, as_json=False, **ask)
     assert "00:00:03" in capsys.readouterr().out
     verb.identify([concert], "birdnet", form=verb.Form.TABLE, out=None, as_json=False, **{**ask, "at_least": 1.0})
-    assert "No voice scores 1 or more in 22.0 s." in capsys.readouterr().out
+    assert "No species scores 1 or more in 22.0 s." in capsys.readouterr().out
     with pytest.raises(MisuseError, match="add --out"):
         verb.identify([concert], "birdnet", form=verb.Form.RAVEN, out=None, as_json=False, **ask)
-    with pytest.raises(MisuseError, match="go together"):
+    with pytest.raises(MisuseError, match="given together"):
         verb.identify([concert], "birdnet", form=verb.Form.TABLE, out=None, as_json=False, **{**ask, "lat": 1.0})
+
+
+def test_a_timeline_without_a_voice_says_so_in_a_notebook():
+    silent = Timeline(Path("dawn.wav"), 9.0, 3.0, (), 0.25, simulated=False)
+    assert "<table" not in silent._repr_html_() and "Nothing heard with a score of 0.25" in silent._repr_html_()
+    assert repr(silent) == "<Timeline of dawn.wav, 9.0 s: nothing heard>"

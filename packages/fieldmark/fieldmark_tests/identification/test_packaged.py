@@ -100,8 +100,8 @@ def strange_photos(tmp_path_factory):
 def test_no_species_is_claimed_of_what_shows_nothing(strange_photos, name):
     answer = fieldmark.identify(strange_photos[name])
     assert answer.verdict.known is False and answer.claim is None
-    assert answer.verdict.because.startswith("None that I know")
-    assert any("knows little" in remark for remark in answer.remarks)
+    assert answer.verdict.because.startswith("None of them: no organism")
+    assert any("knows few species" in remark for remark in answer.remarks)
 
 
 def test_without_a_model_a_photo_is_answered_from_the_shell(run_main, strange_photos):
@@ -109,7 +109,7 @@ def test_without_a_model_a_photo_is_answered_from_the_shell(run_main, strange_ph
     told = json.loads(out)
     assert code == 0 and told["verdict"]["known"] is False and told["claim"] is None and told["short_list"] is None
     code, out, _ = run_main("identify", strange_photos["grey"], strange_photos["noise"], "--model", "imagenet")
-    assert code == 0 and "none of the 278 names" in out and "knows little" in out
+    assert code == 0 and "none of the 278 names" in out and "knows few species" in out
 
 
 def test_the_model_by_a_wrong_name_or_for_sound_is_refused(strange_photos, tmp_path):

@@ -44,7 +44,7 @@ def test_predict_card_and_page_warn_where_the_taxa_say_so(answered, group, sente
     for text in (shown, load_model(run.folder).card(), page):
         assert [one for one in (MUSHROOM, SNAKE) if one in text] == [one for one in (sentence,) if one]
     assert "BE CAREFUL" not in shown  # the photo shows a color, and neither a mushroom nor a snake
-    assert ("For 1 of 1 danger is improbable, but not ruled out." in shown) == bool(sentence)
+    assert ("For 1 of 1 danger is unlikely, but not ruled out." in shown) == bool(sentence)
 
 
 def test_programs_are_told_which_names_are_poisonous_and_how_likely_that_is(answered, tmp_path):

@@ -31,7 +31,7 @@ def test_each_species_has_its_own_curve_or_that_of_all(tmp_path):
     assert [one.probability for one in answer.windows] == [0.2689, 0.5, pytest.approx(0.9675, abs=1e-3)]
     (tit, _) = sorted(answer.detections, key=lambda one: one.label)
     assert (tit.score, tit.probability, tit.end_s) == (0.9, answer.windows[2].probability, 6.0)
-    assert "1 of the species" in answer.remarks[-1]
+    assert "1 species heard here" in answer.remarks[-1]
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_a_covariate_outside_of_its_range_is_named(region_run):
 
 
 def test_what_cannot_be_asked_is_refused(region_run, tmp_path):
-    with pytest.raises(MisuseError, match="no place at 99, 8"):
+    with pytest.raises(MisuseError, match="No such place: 99, 8"):
         fieldmark.species_at(99, 8, region_run.folder)
     with pytest.raises(MisuseError, match="does not read dates"):
         fieldmark.species_at(47, 8, region_run.folder, date=datetime.date(2020, 5, 1))

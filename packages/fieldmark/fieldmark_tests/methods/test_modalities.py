@@ -120,7 +120,7 @@ def test_all_inputs_are_those_that_the_release_has_less_masks_and_observers():
     assert Need("features", "photo") in fusion.needs
     tables = {need.input for need in Tabular().for_release(declared).needs}
     assert tables == {one.name for one in CONTEXT} - {"observer"}
-    with pytest.raises(MisuseError, match="finds nothing to read here: the release and task tell masks"):
+    with pytest.raises(MisuseError, match="finds no inputs here: the release and task have masks"):
         Joint().for_release({"masks": Input("masks")})
 
 

@@ -213,7 +213,7 @@ def test_photos_of_ones_own_need_no_unknown_species(color_model, tmp_path, setti
     result = fieldmark.fit("folder", photos, "openset", tmp_path / "run", settings=given)
     assert [step["step"] for step in result.run.steps][:1] == ["temperature"]
     assert not any(step["step"] == "unknown-threshold" for step in result.run.steps)
-    assert any(remark.startswith("The task has no unknown species, so that no line") for remark in result.run.remarks)
+    assert any(remark.startswith("The task has no unknown species, so no threshold") for remark in result.run.remarks)
     predictions = read_predictions(tmp_path / "run/predictions/test.parquet")
     assert predictions.unknown is not None and (predictions.top(1) >= 0).all()
     with pytest.raises(MisuseError, match="unknown-threshold needs a benchmark with unknown species"):

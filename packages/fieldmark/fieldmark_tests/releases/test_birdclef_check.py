@@ -65,7 +65,7 @@ def test_what_is_wrong_with_events_is_told_with_the_place(release):
         "test/ground_truth.csv, event 1: abc0 at 0 s of XXX99",
     )
     assert problems["an event begins after the end of its recording"].severity == "error"
-    assert problems["an event is of a bird that nobody could name"].severity == "note"
+    assert problems["an event is of a bird without a name (????)"].severity == "note"
     assert problems["a class is heard that train does not have"].times == 2
     truth.write_text("nonsense\n")
     assert "line 1: 1 field" in found(release)["a table of events cannot be read"].places[0]

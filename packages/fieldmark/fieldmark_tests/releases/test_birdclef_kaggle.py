@@ -149,7 +149,7 @@ def test_a_world_of_2021_is_scored_on_rows_and_checked(tmp_path, run_main):
     assert {part: len(opened.truth[part].items) for part in ("val", "test")} == {"val": 32, "test": 64}
     assert "nocall" in set(opened.truth["val"].rows["label"])
     code, printed, _ = run_main("check", "birdclef-2021", tmp_path / "world")
-    assert code == 0 and "nothing is missing" in printed
+    assert code == 0 and "no files missing" in printed
 
 
 def test_a_recording_that_is_missing_is_named_by_the_check(tmp_path, run_main):

@@ -124,9 +124,9 @@ def test_the_plain_check_looks_at_how_every_file_begins_and_says_what_it_does_no
     for seed in range(3):
         (tmp_path / "Alba" / f"{seed}.jpg").write_bytes(encoded(scene(seed)))
     code, printed, _ = run_main("check", "folder", tmp_path)
-    assert code == 0 and "nothing is missing, broken or leaking" in printed
-    assert "not looked for: copies of photos that were scaled, cut, mirrored" in printed
-    damaged = "not looked for: photos that are damaged after their first bytes (--photos)"
+    assert code == 0 and "no files missing or broken, no leaks" in printed
+    assert "not checked: copies of photos that were scaled, cut, mirrored" in printed
+    damaged = "not checked: photos that are damaged after their first bytes (--photos)"
     assert damaged not in printed and damaged in run_main("check", "folder", tmp_path, "--no-photos")[1]
     (tmp_path / "Alba" / "empty.jpg").touch()
     (tmp_path / "Alba" / "text.jpg").write_text("some text")

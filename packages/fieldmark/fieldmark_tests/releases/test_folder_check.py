@@ -44,7 +44,7 @@ def test_what_is_broken_or_passed_over_or_cannot_be_learned_is_listed(make_relea
     assert problems(report) == {
         "a photo cannot be read": ("error", ("train/Alba nigra/1-0.jpg: 4 bytes that are not a photo",)),
         "a class has nothing to learn from in train": ("warning", ("Nova nova",)),
-        "a file is passed over": ("warning", ("train/Alba alba/phone.gif",)),
+        "a file is skipped": ("warning", ("train/Alba alba/phone.gif",)),
         "a folder of a class holds nothing that is read": ("warning", ("val/Vacua vacua",)),
         "a class is learned from a single observation": ("note", ("Sola sola",)),
     }

@@ -33,7 +33,7 @@ def test_masks_are_found_by_the_name_of_the_photo(root):
 
 def test_a_mask_without_a_photo_is_counted(root):
     save(root / "masks/z.png", 255)
-    assert "1 mask(s) belong to no photo and are passed over." in fieldmark.dataset("folder-masks", root).remarks
+    assert "1 mask(s) belong to no photo and are skipped." in fieldmark.dataset("folder-masks", root).remarks
 
 
 def test_a_table_says_what_belongs_together_and_which_part(root):

@@ -64,7 +64,7 @@ def test_a_folder_beside_the_parts_is_named_with_what_it_holds(tmp_path):
     touch(tmp_path, "train/a/1.jpg", "train/b/2.jpg", "holdout/a/3.jpg", "holdout/a/4.jpg")
     assert "(train, val, test) are not read: holdout/ (2 files)." in remarks(open_dataset("folder", tmp_path))
     problems = {problem.what: problem for problem in CHECKS["folder"](release_of("folder", tmp_path)).problems}
-    assert problems["a folder is no part (train, val, test) and is passed over"].severity == "warning"
+    assert problems["a folder is no part (train, val, test) and is skipped"].severity == "warning"
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_xml_that_is_malformed_missing_or_alone_is_counted_and_the_rest_is_read(
     assert broken.times == 2 and any("herbarium/8/2.jpg: no XML" in place for place in broken.places)
     assert noted["a picture has no XML beside it and counts as an observation of its own"].places == ("photo/7/5.jpg",)
     assert noted["an XML file has no picture beside it"].places == ("photo/7/99.xml",)
-    what = "a picture of herbarium_photo_associations does not say whether it is a sheet (PhotoType) and is passed over"
+    what = "a picture of herbarium_photo_associations does not say whether it is a sheet (PhotoType) and is skipped"
     assert noted[what].places == ("herbarium_photo_associations/7/4.jpg",)
     dataset = open_dataset("plantclef-2020", release)
     assert len(dataset.media) == 8 and "photo-5.jpg" in dataset.observations["observation_id"].to_list()

@@ -119,7 +119,7 @@ def test_a_signature_can_be_checked_while_the_labels_are_secret(folder):
         (folder / f"{name}.csv").unlink()
     signer = receipts.public_fingerprint(key)
     done = CliRunner().invoke(app, [*command, "--signer", signer])
-    assert done.exit_code == 0 and signer in done.stdout and "no score was computed again" in done.stdout
+    assert done.exit_code == 0 and signer in done.stdout and "no score was recomputed" in done.stdout
     assert receipts.verify_signature(folder / "receipt.json", run=folder / "run.csv") == signer
     (folder / "run.csv").write_text("id,predicted\n")
     with pytest.raises(InputError, match="expected the run that was scored"):

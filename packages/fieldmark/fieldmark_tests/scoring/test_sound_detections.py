@@ -159,3 +159,38 @@ def test_a_curve_of_few_answers_is_drawn_to_that_of_all_species():
 
     assert probability(curves["many"], 0.5) == pytest.approx(0.25, abs=0.05)
     assert probability(curves["one"], 0.5) == pytest.approx(probability(curves[""], 0.5), abs=0.15)
+
+
+def two_folders(tmp_path, annotated: str) -> dict:
+    """`dawn.wav` in two folders, a blackbird heard in each, and one of them annotated by a table called after it."""
+    rows = "".join(f"{place}/dawn.wav,3,6,Turdus merula,0.9\n" for place in ("wood", "field"))
+    (tmp_path / "heard.csv").write_text("file,start_s,end_s,label,score\n" + rows)
+    (tmp_path / annotated).mkdir(parents=True)
+    table = "Selection\tBegin Time (s)\tEnd Time (s)\tSpecies\n1\t4.0\t5.0\tTurdus merula\n"
+    (tmp_path / annotated / "dawn.Table.1.selections.txt").write_text(table)
+    return {"found": tmp_path / "heard.csv", "against": tmp_path / annotated, "listened": "recordings"}
+
+
+def test_recordings_of_one_name_are_told_apart_by_the_folders_of_their_annotations(tmp_path):
+    card = fieldmark.detections(**two_folders(tmp_path, "wood"))
+    assert card.together.recall.value == 1.0 and card.together.answers == 1
+
+
+def test_annotations_that_do_not_say_which_of_two_recordings_they_are_about_are_refused(tmp_path):
+    with pytest.raises(InputError, match="dawn: found a recording of this name in several folders"):
+        fieldmark.detections(**two_folders(tmp_path, "noted"))
+
+
+def test_detections_of_other_recordings_are_said_to_be_so(site):
+    table = site / "mine.csv"
+    table.write_text(table.read_text().replace("GARDEN", "PARK"))
+    assert any("No detection is of an annotated recording" in one for one in card_of(site).remarks)
+
+
+def test_a_card_is_a_table_in_a_shell_a_notebook_and_a_frame(site):
+    card = card_of(site)
+    assert "Turdus merula" in str(card) and len(repr(card)) < 1200
+    assert "<td" in card._repr_html_() and "Parus major" in card._repr_html_()
+    frame = card.to_frame()
+    assert frame["name"].to_list() == [one.name for one in card.species]
+    assert frame["recall"].to_list() == [one.recall.value for one in card.species]

@@ -66,7 +66,7 @@ def test_a_full_disk_is_named_after_what_was_to_appear(tmp_path, monkeypatch, ap
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
     with pytest.raises(OSError) as refused, appearing(tmp_path / "out"):
         raise raised
-    assert str(of_system(refused.value)).startswith(f"{tmp_path / 'out'}: found no room left on the disk")
+    assert str(of_system(refused.value)).startswith(f"{tmp_path / 'out'}: found no space left on the disk")
     assert not list(tmp_path.iterdir())
 
 

@@ -46,7 +46,7 @@ def test_copies_of_training_photos_in_test_are_called_a_leak_in_run_terminal_and
     result = fieldmark.fit("folder", root, "frequent", tmp_path / "run")
     assert result.run.leaks == [
         "1 of 7 photos of test have the same bytes as photos of train "
-        "(test/Alba alba/copy.jpg and train/Alba alba/0-0.jpg): scores there are too high."
+        "(test/Alba alba/copy.jpg and train/Alba alba/0-0.jpg): scores on them are too high."
     ]
     assert any("copies with the same bytes in another class" in remark for remark in result.run.remarks)
     page = fieldmark.report([tmp_path / "run"], tmp_path / "page.html")

@@ -102,4 +102,4 @@ def test_a_token_that_is_asked_for_and_a_head_that_is_lost_are_told_and_no_other
     no_token, sentence, left = done.stdout.splitlines()
     assert "asks for its token: set RAY_AUTH_MODE=token" in no_token
     assert sentence.startswith("The Ray cluster is gone: its head ") and "does not answer (for 1 s)" in sentence
-    assert sentence.endswith("What was done before is kept: the same command goes on.") and left == "left"
+    assert sentence.endswith("Finished work is kept: run the same command again to continue.") and left == "left"

@@ -35,7 +35,7 @@ def world(
         name: The dataset whose layout the world has.
         out: The folder to write.
         size: How much of it.
-        seed: The same seed gives the same world.
+        seed: The random seed.
         overwrite: Whether an existing folder is replaced.
         options: What only some worlds know (`release="2024"`).
     """
@@ -59,7 +59,7 @@ def reproduce(
     Args:
         table: The name of the table.
         data: The root of the release.
-        out: The folder to write, or to go on with.
+        out: The folder to write or continue.
         only: Names of cells, or patterns; all if empty.
         settings: Settings that replace those declared, in the cells whose method knows them.
     """

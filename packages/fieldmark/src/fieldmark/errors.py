@@ -136,10 +136,14 @@ def nearest_names(name: str, choices: Iterable[str]) -> str:
 
 # What was found, what was expected and what to do, by what the system says.
 _SYSTEM = {
-    errno.ENOSPC: ("no room left on the disk", "room for what is written", "Make room, or write to another disk."),
-    errno.EDQUOT: ("no room left in the quota", "room for what is written", "Make room, or write to another disk."),
-    errno.EACCES: ("no permission", "a place that may be read or written", "Change its permissions, or take another."),
-    errno.EPERM: ("no permission", "a place that may be read or written", "Change its permissions, or take another."),
+    errno.ENOSPC: ("no space left on the disk", "space for the output", "Free some space, or write to another disk."),
+    errno.EDQUOT: ("no space left in the quota", "space for the output", "Free some space, or write to another disk."),
+    errno.EACCES: (
+        "no permission",
+        "a place that may be read or written",
+        "Change its permissions, or choose another.",
+    ),
+    errno.EPERM: ("no permission", "a place that may be read or written", "Change its permissions, or choose another."),
     errno.EROFS: ("a disk that cannot be written", "a place that can", "Write to another folder."),
     errno.EISDIR: ("a folder", "a file", "Name a file in it."),
     errno.ENOTDIR: ("a file", "a folder", "Check the path: one of its folders is a file."),
@@ -153,7 +157,8 @@ def of_system(error: OSError) -> InputError | None:
     """The sentence for what the system refused, or None where that can only be a bug of ours.
 
     >>> print(of_system(OSError(errno.ENOSPC, "No space left on device", "runs/linear")))
-    runs/linear: found no room left on the disk, expected room for what is written. Make room, or write to another disk.
+    runs/linear: found no space left on the disk, expected space for the output. Free some space, or write to another
+    disk.
     """
     if error.errno not in _SYSTEM:
         return None

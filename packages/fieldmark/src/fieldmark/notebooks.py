@@ -99,11 +99,13 @@ def draw_intervals(
 
 
 def html_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = True) -> str:
-    """A table as HTML, everything escaped.
+    """A table as HTML, everything escaped; nothing where it has no rows.
 
     >>> html_table(["a"], [["<b>"]])
     '<table><thead><tr><th>a</th></tr></thead><tbody><tr><th>&lt;b&gt;</th></tr></tbody></table>'
     """
+    if not rows:
+        return ""
     align = " style='text-align:right'" if numbers else " style='text-align:left'"
     head = "".join(f"<th{align if place else ''}>{html.escape(name)}</th>" for place, name in enumerate(columns))
     body = "".join(

@@ -31,7 +31,7 @@ class PublishIn(Request):
 
 @actions.add(api="POST /publish", page="/publish", verb="publish birds")
 def publish(by: ActingOrganizer, given: PublishIn) -> Told[Done]:
-    """Show a challenge to everybody; its phases say when runs are taken."""
+    """Publish a challenge; its phases say when runs are accepted."""
     from fieldmark_challenge.challenges import phases
     from fieldmark_challenge.lifecycle.readiness import missing_of, refuse_unready
 
@@ -39,9 +39,9 @@ def publish(by: ActingOrganizer, given: PublishIn) -> Told[Done]:
         refuse_unready(by.database, by.challenge)
     phases.publish(*by.place, published=given.published)
     notes = [f"warning: {one}" for one in missing_of(by.database, by.challenge)] if given.published else []
-    done, who = ("published", "everybody") if given.published else ("hidden", "its organizers only")
+    done, state = ("published", "public") if given.published else ("hidden", "visible to its organizers only")
     data = {"challenge": by.challenge.slug, "published": given.published}
-    return Told(Done(done=done), f"{by.challenge.slug} is visible to {who}", data, done, notes=tuple(notes))
+    return Told(Done(done=done), f"{by.challenge.slug} is {state}", data, done, notes=tuple(notes))
 
 
 class FreezeIn(Request):
@@ -52,7 +52,7 @@ class FreezeIn(Request):
 
 @actions.add(api="POST /freeze", page={"/freeze": {}, "/unfreeze": {"frozen": False}}, verb="freeze birds")
 def freeze(by: ActingOrganizer, given: FreezeIn) -> Told[Done]:
-    """Stop the public board where it stands; runs are taken and scored all the same."""
+    """Freeze the public leaderboard; runs are still accepted and scored."""
     from fieldmark_challenge.challenges import phases
 
     phases.freeze(*by.place, frozen=given.frozen)
@@ -63,7 +63,7 @@ def freeze(by: ActingOrganizer, given: FreezeIn) -> Told[Done]:
 
 @actions.add(api="POST /reveal", page="/reveal")
 def reveal(by: ActingOrganizer) -> Told[Done]:
-    """Publish the final results: show the private scores to everybody, for good."""
+    """Publish the final results: reveal the private scores, permanently."""
     from fieldmark_challenge.challenges import phases
 
     phases.reveal(*by.place)
@@ -74,7 +74,7 @@ def reveal(by: ActingOrganizer) -> Told[Done]:
 
 # The fields of a phase, as pages and the shell show them.
 Name = FieldShown("Name", "Another name for it.", shell="--rename", least=1)
-FROM = f"When runs are taken from: {MOMENTS}; now for a new one."
+FROM = f"When submissions open: {MOMENTS}; now for a new one."
 Starts = FieldShown("Opens (UTC)", FROM, form="starts", shell="--starts")
 Ends = FieldShown("Closes (UTC)", "Until when.", form="ends", shell="--ends", beside=True)
 ADAY, ALL = "Runs per team and UTC day; 5 for a new one.", "Runs per team in the phase; 100 for a new one."
@@ -162,7 +162,7 @@ class RescoreIn(Request):
 
 @actions.add(api="POST /rescore", page="/rescore", verb="rescore birds --truth corrected.csv")
 def rescore(by: ActingOrganizer, given: RescoreIn) -> Told[Done]:
-    """Score all runs again after a fix; acceptance times stay, old scores stand until new ones replace them."""
+    """Rescore all runs after a fix; acceptance times are kept, and old scores until new ones replace them."""
     from fieldmark_challenge.lifecycle import creation
     from fieldmark_challenge.scoring import queue
 
@@ -190,7 +190,7 @@ def rescore(by: ActingOrganizer, given: RescoreIn) -> Told[Done]:
     verb="retry birds 31",
 )  # fmt: skip
 def retry(by: ActingOrganizer, submission_id: int) -> Told[Done]:
-    """Score one run again, such as one that failed."""
+    """Rescore one run, such as one that failed."""
     from fieldmark_challenge.scoring import queue
 
     count = queue.rescore(*by.place, only=submission_id)
@@ -204,7 +204,7 @@ def retry(by: ActingOrganizer, submission_id: int) -> Told[Done]:
     verb="refund birds 31",
 )  # fmt: skip
 def refund(by: ActingOrganizer, submission_id: int) -> Told[Done]:
-    """Give a team back what a run cost it; the run stays on the board."""
+    """Stop counting a run against the team's limits; the run stays on the leaderboard."""
     from fieldmark_challenge.submissions import submissions
 
     submissions.refund(*by.place, submission_id)

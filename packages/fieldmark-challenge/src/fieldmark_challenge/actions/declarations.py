@@ -5,7 +5,7 @@
 
     @actions.add(api="POST /publish", page="/publish", verb="publish birds")
     def publish(by: ActingOrganizer, given: PublishIn) -> Told[Done]:
-        \"\"\"Show a challenge to everybody; its phases say when runs are taken.\"\"\"
+        \"\"\"Publish a challenge; its phases say when runs are accepted.\"\"\"
 
 The right is the type of `by`, the request is that of `given`, and what else the function takes are numbers of rows in
 the address. Its docstring describes it to those who call the API and to those who ask the shell for help.

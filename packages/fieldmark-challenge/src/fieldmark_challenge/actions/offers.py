@@ -48,7 +48,7 @@ class SettingsIn(Request):
 
     whole: ClassVar[bool] = True
     nothing: ClassVar[str] = (
-        "Say what to change, such as --title 'Birds at dawn' (`fieldmark challenge show` has it all)."
+        "Name what to change, such as --title 'Birds at dawn' (`fieldmark challenge show` has it all)."
     )
 
     title: Annotated[str | None, FieldShown("Title", "The title.", least=1)] = None
@@ -94,7 +94,7 @@ RunFile = FieldShown(
 class BaselineIn(Request):
     """A run of the organizers."""
 
-    title: Annotated[str, FieldShown("Title", "What the board calls it.")]
+    title: Annotated[str, FieldShown("Title", "The name on the leaderboard.")]
     method: Annotated[str, FieldShown("Method", "How it was made.", rows=3)] = ""
     external: Annotated[
         str, FieldShown("External data", "Which were used; what run.json beside the run records in the shell.")
@@ -106,7 +106,7 @@ class BaselineIn(Request):
     api="POST /baselines", page="/baselines", verb="baseline birds run.csv --title BirdNET", status=201, bounded=True
 )
 def baseline(by: ActingOrganizer, given: BaselineIn) -> Told[SubmissionOut]:
-    """Put a run of your own on the board, without a rank. Mistakes are listed with their lines."""
+    """Add a baseline: a run of your own, without a rank. Mistakes are listed with line numbers."""
     from fieldmark.runs.provenance import recorded_external
     from fieldmark_challenge.records.schema import Submission
     from fieldmark_challenge.submissions import submissions
@@ -146,7 +146,7 @@ def add_file(by: ActingOrganizer, given: FileIn) -> Told[FileOut]:
 
 @actions.add(api="DELETE /data/{file_id}", page="/data/{file_id}/delete")
 def delete_file(by: ActingOrganizer, file_id: int) -> Told[Done]:
-    """Take a file back."""
+    """Remove an offered file."""
     from fieldmark_challenge.lifecycle import challenge_settings
 
     challenge_settings.delete_data_file(*by.stored_place, file_id)
@@ -181,7 +181,7 @@ def announce(by: ActingOrganizer, given: AnnouncementIn) -> Told[AnnouncementOut
 
 @actions.add(api="DELETE /announcements/{announcement_id}", page="/announcements/{announcement_id}/remove")
 def take_back(by: ActingOrganizer, announcement_id: int) -> Told[Done]:
-    """Take an announcement back."""
+    """Withdraw an announcement."""
     from fieldmark_challenge.challenges import announcements
 
     announcements.remove(*by.place, announcement_id)
@@ -196,7 +196,7 @@ class OrganizerIn(Request):
 
 @actions.add(api="POST /organizers", page="/organizers", status=201)
 def add_organizer(by: ActingOrganizer, given: OrganizerIn) -> Told[list[OrganizerOut]]:
-    """Let somebody else, by name or address, run the challenge as well."""
+    """Add an organizer, by name or address."""
     from fieldmark_challenge.lifecycle import challenge_settings
     from fieldmark_challenge.lifecycle.replies import organizers_out
 
@@ -207,7 +207,7 @@ def add_organizer(by: ActingOrganizer, given: OrganizerIn) -> Told[list[Organize
 
 @actions.add(api="DELETE /organizers/{user_id}", page="/organizers/{user_id}/remove")
 def remove_organizer(by: ActingOrganizer, user_id: int) -> Told[Done]:
-    """Take the right to run the challenge back; its owner keeps it."""
+    """Remove an organizer; the owner stays."""
     from fieldmark_challenge.lifecycle import challenge_settings
 
     challenge_settings.remove_organizer(*by.place, user_id)

@@ -47,13 +47,13 @@ class CodeIn(Request):
     debug_seconds: Annotated[int | None, DebugSeconds] = None
     show_output: Annotated[bool | None, ShowOutput] = None
     phases: Annotated[list[int] | None, FieldShown(in_shell=False)] = Field(
-        None, description="the phases that ask for programs, and no others"
+        None, description="the phases that require programs, and no others"
     )
 
 
 @actions.add(api="POST /organize/code", page="/code", on="/code")
 def set_code(by: ActingOrganizer, given: CodeIn) -> Told[CodeOut]:
-    """Change what programs may use, and in which phases they are asked for."""
+    """Change the limits of programs, and which phases require them."""
     from fieldmark_challenge.challenges import code_tasks
     from fieldmark_challenge.programs import tasks
     from fieldmark_challenge.programs.replies import CodeOut

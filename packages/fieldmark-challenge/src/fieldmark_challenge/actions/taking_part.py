@@ -21,13 +21,13 @@ class EntryCodeIn(Request):
     """A code to make."""
 
     uses: Annotated[int, FieldShown("For how many people", least=1)] = Field(
-        1, ge=1, le=MOST_USES, description="How many people it lets in."
+        1, ge=1, le=MOST_USES, description="The number of people it admits."
     )
     days: Annotated[int, FieldShown("Works for how many days", least=1, beside=True)] = Field(
-        14, ge=1, le=MOST_DAYS, description="How long it works."
+        14, ge=1, le=MOST_DAYS, description="How long it is valid."
     )
-    note: Annotated[str, FieldShown("For whom", hint="For your own memory.")] = Field(
-        "", max_length=LONGEST_NOTE, description="For whom, for your own memory."
+    note: Annotated[str, FieldShown("For whom", hint="A note for yourself.")] = Field(
+        "", max_length=LONGEST_NOTE, description="A note for yourself."
     )
 
 
@@ -36,7 +36,7 @@ class EntryCodeIn(Request):
     verb="invite birds --uses 30 --days 7 --note 'course in May'",
 )  # fmt: skip
 def make_code(by: ActingOrganizer, given: EntryCodeIn) -> Told[NewEntryCodeOut]:
-    """Make a code that lets people into a challenge; they type it at `/enter`, or open `/enter/CODE`."""
+    """Create an invitation code for a challenge; people enter it at `/enter`, or open `/enter/CODE`."""
     from fieldmark_challenge.challenges import admissions
     from fieldmark_challenge.lifecycle.replies import NewEntryCodeOut
 
@@ -50,7 +50,7 @@ def make_code(by: ActingOrganizer, given: EntryCodeIn) -> Told[NewEntryCodeOut]:
 
 @actions.add(api="DELETE /codes/{code_id}", page="/codes/{code_id}/revoke", on="/people")
 def revoke_code(by: ActingOrganizer, code_id: int) -> Told[Done]:
-    """End a code; who came in by it stays."""
+    """End a code; those it admitted stay."""
     from fieldmark_challenge.challenges import admissions
 
     admissions.revoke_code(*by.place, code_id)
@@ -69,7 +69,7 @@ class AdmissionIn(Request):
 
 @actions.add(api="POST /admissions", page="/admissions", on="/people")
 def decide(by: ActingOrganizer, given: AdmissionIn) -> Told[Done]:
-    """Let somebody in by name or address, or keep them out."""
+    """Admit or reject somebody, by name or address."""
     from fieldmark_challenge.challenges import admissions
 
     admissions.decide(*by.place, given.who, admit=given.admit)
@@ -91,9 +91,9 @@ class RosterIn(Request):
 
 @actions.add(api="POST /accounts", page="/accounts", on="/people", status=201)
 def make_accounts(by: ActingOrganizer, given: RosterIn) -> Told[list[AccountOut]]:
-    """Make accounts for a class from a list, each with a link that sets its password once, and let them in.
+    """Make accounts for a class from a list, each with a link that sets its password once, and admit them.
 
-    Who has an account already is let in and gets no link.
+    Existing accounts are admitted and get no link.
     """
     from fieldmark_challenge.lifecycle.replies import AccountOut
     from fieldmark_challenge.people import rates, rosters
@@ -107,7 +107,7 @@ def make_accounts(by: ActingOrganizer, given: RosterIn) -> Told[list[AccountOut]
 
 @actions.add(api="POST /advance", page="/advance", on="/people", verb="advance birds-final")
 def advance(by: ActingOrganizer) -> Told[Done]:
-    """Carry over to a later stage the teams that came through the stage before."""
+    """Admit the teams that qualified in the stage before."""
     from fieldmark_challenge.lifecycle import advancement
 
     came, slug = advancement.advance(*by.place), by.challenge.slug
@@ -119,12 +119,12 @@ class StandingIn(Request):
     """Whether something is ranked, and why not."""
 
     standing: Literal["disqualified", "hidden", ""] = Field("disqualified", description="empty to put it back")
-    reason: str = Field("", max_length=LONGEST_REASON, description="those concerned read it")
+    reason: str = Field("", max_length=LONGEST_REASON, description="shown to those concerned")
 
 
 @actions.add(api="POST /teams/{team_id}/standing", page="/teams/{team_id}/standing", on="/people")
 def team_standing(by: ActingOrganizer, given: StandingIn, team_id: int) -> Told[Done]:
-    """Disqualify or hide a team with all its runs, or put it back."""
+    """Disqualify or hide a team with all its runs, or reinstate it."""
     from fieldmark_challenge.lifecycle import standings
 
     standings.set_team_standing(*by.place, team_id, given.standing, given.reason)
@@ -135,7 +135,7 @@ def team_standing(by: ActingOrganizer, given: StandingIn, team_id: int) -> Told[
     api="POST /submissions/{submission_id}/standing", page="/submissions/{submission_id}/standing", on="/people"
 )
 def run_standing(by: ActingOrganizer, given: StandingIn, submission_id: int) -> Told[Done]:
-    """Disqualify or hide a single run, or put it back."""
+    """Disqualify or hide a single run, or reinstate it."""
     from fieldmark_challenge.lifecycle import standings
 
     standings.set_run_standing(*by.place, submission_id, given.standing, given.reason)

@@ -150,7 +150,7 @@ def board(
     request: Request, slug: str, user: Reader, database: DatabaseOf, part: PartWanted = None,
     metric: MetricWanted = None, page: PageWanted = None,
 ) -> Response:  # fmt: skip
-    """The board: scores with intervals, rank intervals, and who cannot be told apart from the best."""
+    """The leaderboard: scores with intervals, rank intervals, and which entries are not separable from the best."""
     with database.read() as session:
         sight = _sight(session, user, slug, part)
         state = visibility.state_of(session, sight)

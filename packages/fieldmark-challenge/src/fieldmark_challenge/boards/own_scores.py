@@ -77,5 +77,5 @@ def _as_released(card: Scorecard, metric: Metric, shown: Released) -> Scorecard:
 
 def _released_metrics(metric: Metric, shown: Released) -> dict[str, Score]:
     value = math.nan if shown.value is None else shown.value
-    score = Score(value, None, None, "none", "as the ladder releases it: only clear improvements show")
+    score = Score(value, None, None, "none", "by the ladder: only clear improvements show")
     return {metric.name: score}

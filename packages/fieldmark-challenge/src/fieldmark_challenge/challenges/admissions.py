@@ -71,7 +71,7 @@ def make_code(
 
 
 def revoke_code(database: Database, actor: User, challenge: Challenge, code_id: int) -> None:
-    """Ends a code; who came in by it stays."""
+    """Ends a code; those it admitted stay."""
     with database.write() as session:
         code = session.get(EntryCode, code_id)
         if code is None or code.challenge_id != challenge.id:
@@ -97,7 +97,7 @@ def use_code(database: Database, user: User, code: str) -> Challenge:
     with database.write() as session:
         found = find_code(session, code)
         if found is None:
-            raise RefusalError("That code does not work: it is another one, used up, revoked, or too old.")
+            raise RefusalError("That code does not work: it is wrong, used up, revoked or expired.")
         database.lock(session, EntryCode, found.id)  # one at a time: counting and letting in are one act
         challenge = found.challenge
         noted = session.get(Admission, (challenge.id, user.id), populate_existing=True)
@@ -109,7 +109,7 @@ def use_code(database: Database, user: User, code: str) -> Challenge:
         spent = update(EntryCode).where(EntryCode.id == found.id, EntryCode.used < EntryCode.uses, *_usable())
         done = session.execute(spent.values(used=EntryCode.used + 1))
         if done.rowcount != 1:  # type: ignore[attr-defined]
-            raise RefusalError("That code does not work: it is another one, used up, revoked, or too old.")
+            raise RefusalError("That code does not work: it is wrong, used up, revoked or expired.")
         _note(session, challenge, user, "admitted", f"by the code {found.shown}…")
         audit.note(session, user, "admission.code", challenge=challenge, subject=user.name, code=f"{found.shown}…")
         return challenge
@@ -133,12 +133,12 @@ def ask(database: Database, user: User, challenge: Challenge, note: str) -> None
             raise ConflictError(REFUSED)
         noted = session.get(Admission, (challenge.id, user.id))
         if noted is not None:
-            raise ConflictError("You have asked already." if noted.state == "asked" else "You may take part already.")
+            raise ConflictError("You have already asked." if noted.state == "asked" else "You may already take part.")
         session.add(Admission(challenge_id=challenge.id, user_id=user.id, state="asked", note=text))
         try:
             session.flush()
         except IntegrityError as error:
-            raise ConflictError("You have asked already.") from error
+            raise ConflictError("You have already asked.") from error
         audit.note(session, user, "admission.ask", challenge=challenge, subject=user.name)
 
 

@@ -29,6 +29,6 @@ def upload_limit_mb(session: Session, challenge: Challenge) -> int:
 
 
 def code_phases(session: Session, challenge: Challenge) -> set[int]:
-    """The numbers of the phases that ask for programs."""
+    """The numbers of the phases that require programs."""
     query = select(CodePhase.phase_id).join(Phase, Phase.id == CodePhase.phase_id)
     return set(session.scalars(query.where(Phase.challenge_id == challenge.id)))

@@ -109,7 +109,7 @@ def delete_account(
     from fieldmark_challenge.people import deletion
 
     user = account_called(by, who)
-    if not sure and not typer.confirm(f"Delete the account {user.name!r}? It does not come back.", err=True):
+    if not sure and not typer.confirm(f"Delete the account {user.name!r}? This cannot be undone.", err=True):
         raise MisuseError("Nothing was deleted. Pass --yes to delete without being asked.")
     deletion.delete_account(by.database, by.user, user.id, rename_teams=rename_teams)
     stays = f"what it submitted stays under 'deleted account {user.id}'"

@@ -39,7 +39,7 @@ def code(
     ] = None,
     phase: Annotated[
         list[str] | None,
-        typer.Option(help="A phase that asks for programs, all named ones and no others; 'none' for none."),
+        typer.Option(help="A phase that requires programs, all named ones and no others; 'none' for none."),
     ] = None,
 ) -> Told[Any]:
     """Ask for programs in some phases of a challenge, say what they may use; without options, show what is asked."""
@@ -92,7 +92,7 @@ def _described(name: str, seen: CodeOut, warnings: list[str]) -> list[str]:
         rules = seen.rules
         lines += [
             f"{name}: programs are run on {seen.items} hidden items, debug runs on {len(seen.sample_items)} others",
-            f"phases that ask for programs: {', '.join(seen.phases) or 'none'}",
+            f"phases that require programs: {', '.join(seen.phases) or 'none'}",
             f"a program: {rules.seconds} s, {rules.memory_mb} MiB of memory, {rules.processes} processes, "
             f"{rules.disk_mb} MiB of disk, {rules.output_mb} MiB of predictions; archives up to {rules.archive_mb} MiB",
             f"debug runs: {rules.debug_hourly} an hour per team, {rules.debug_seconds} s",
@@ -132,7 +132,7 @@ def doctor(at: Shell, podman: Podman = None) -> None:
     about["scoring"] = why_no_walls()
     walls = f"runs are NOT walled in: bubblewrap is not used, {about['scoring']}" if about["scoring"] else "bubblewrap"
     lines += [f"runs are checked and scored within: {walls}"]
-    lines += [f"phases that ask for programs: {about['why_not'] or 'open'}"]
+    lines += [f"phases that require programs: {about['why_not'] or 'open'}"]
     _report(at.as_json, {**data, **about}, lines)
 
 

@@ -50,10 +50,12 @@ def create(
     ] = None,
     public: Annotated[float, typer.Option(help="The public share of the independent units; 1 for all of them.")] = 0.3,
     seed: Annotated[
-        int | None, typer.Option(help="Decides which units are public; a secret number if not given.")
+        int | None, typer.Option(help="The seed that draws the public units; a secret number if not given.")
     ] = None,
-    starts: Annotated[str, typer.Option(metavar=WHEN, help=f"When runs are taken from: {MOMENTS}.")] = "now",
-    ends: Annotated[str | None, typer.Option(metavar=WHEN, help="Until when; 30 days if not given.")] = None,
+    starts: Annotated[str, typer.Option(metavar=WHEN, help=f"When submissions open: {MOMENTS}.")] = "now",
+    ends: Annotated[
+        str | None, typer.Option(metavar=WHEN, help="When submissions close; after 30 days if not given.")
+    ] = None,
     daily: Annotated[int, typer.Option(min=1, help="Runs per team and day.")] = 5,
     total: Annotated[int, typer.Option(min=1, help="Runs per team in all.")] = 100,
     without_external: Annotated[
@@ -63,16 +65,14 @@ def create(
     access: Annotated[
         str, typer.Option(help="Who may take part: open, approval, invitation, or private (nobody else knows of it).")
     ] = "open",
-    stage_of: Annotated[str, typer.Option(help="The challenge that this one is the next stage of.")] = "",
+    stage_of: Annotated[str, typer.Option(help="The challenge whose next stage this is.")] = "",
     entry: Annotated[
         str, typer.Option(help="With --stage-of, who goes on: all, final (who is in the final ranking) or top.")
     ] = "all",
     top: Annotated[int | None, typer.Option(min=1, help="With --entry top: how many teams.")] = None,
     publish: Annotated[
         bool,
-        typer.Option(
-            "--publish/--draft", help="Show it to everybody at once; a draft, which only organizers see, otherwise."
-        ),
+        typer.Option("--publish/--draft", help="Publish it at once; otherwise it is a draft that only organizers see."),
     ] = False,
     without_data: Annotated[
         bool, typer.Option("--without-data", help="With --publish: publish it although it offers participants no data.")
@@ -144,14 +144,12 @@ def create(
 @verbs.add("plan --units 638 --score 0.18 --entries 20")
 def plan(
     at: Nowhere,
-    units: Annotated[int | None, typer.Option(min=1, help="How many independent units the test set has.")] = None,
+    units: Annotated[int | None, typer.Option(min=1, help="The number of independent units in the test set.")] = None,
     challenge: Annotated[
         str | None, typer.Option(help="Or the short name of a challenge: its units, and its baselines if good enough.")
     ] = None,
-    score: Annotated[
-        float | None, typer.Option(help="About what score is expected, between 0 and 1; 0.5, or measured.")
-    ] = None,
-    entries: Annotated[int, typer.Option(min=2, help="How many entries will be compared.")] = 10,
+    score: Annotated[float | None, typer.Option(help="The expected score, between 0 and 1; 0.5, or measured.")] = None,
+    entries: Annotated[int, typer.Option(min=2, help="The number of entries to compare.")] = 10,
     public: Annotated[float, typer.Option(help="With --units: the public share of them.")] = 0.3,
     difference: Annotated[float, typer.Option(help="A difference of interest.")] = 0.02,
     folder: Folder = DEFAULT_FOLDER,
@@ -189,7 +187,7 @@ def plan(
     print_table(["", "units", "interval +-", "two entries apart", f"any of {entries} apart"], rows)
     print(f"smallest differences found with 80 % power at 95 %; a difference of {difference:g} takes {needed} units")
     if any(made.among_all is None for made in plans.values()):
-        print("nothing: no difference that two scores can have is large enough to be told apart with so few units")
+        print("nothing: no possible difference between two scores is large enough to be separable with so few units")
     print(f"from {spread.source}")
     return None
 

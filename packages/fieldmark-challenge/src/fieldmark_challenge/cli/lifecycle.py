@@ -45,7 +45,7 @@ def phase(
 
 @verbs.add("reveal birds`, which asks first; `--yes` for scripts")
 def reveal(by: ActingOrganizer, sure: Sure = False) -> Told[Any]:
-    """Publish the final results: show the private scores to everybody, for good."""
+    """Publish the final results: reveal the private scores, permanently."""
     from fieldmark_challenge.challenges import phases
 
     phases.check_reveal(by.database, by.challenge)

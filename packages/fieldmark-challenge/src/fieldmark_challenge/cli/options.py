@@ -37,8 +37,8 @@ def moment(text: str) -> dt.datetime:
 
 Name = Annotated[str, typer.Argument(help="The short name of the challenge.")]
 Number = Annotated[int, typer.Argument(min=1, help="The number of the submission (`fieldmark challenge queue`).")]
-Actor = Annotated[str | None, typer.Option("--as", help="The account that acts; the first admin if not given.")]
-Sure = Annotated[bool, typer.Option("--yes", help="Do not ask; for scripts.")]
+Actor = Annotated[str | None, typer.Option("--as", help="The account to act as; the first admin if not given.")]
+Sure = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
 
 Address = Annotated[

@@ -24,8 +24,8 @@ verbs = Verbs(taking_part.actions)
 @verbs.add("admissions birds --admit ada")
 def admissions(
     by: ActingOrganizer,
-    admit: Annotated[str | None, typer.Option(help="The name or address of an account to let in.")] = None,
-    refuse: Annotated[str | None, typer.Option(help="One to keep out.")] = None,
+    admit: Annotated[str | None, typer.Option(help="The name or address of an account to admit.")] = None,
+    refuse: Annotated[str | None, typer.Option(help="The name or address of an account to reject.")] = None,
 ) -> Told[Any]:
     """List who asked to take part, was let in or kept out; decide about somebody."""
     from fieldmark_challenge.challenges import admissions as entrances
@@ -47,7 +47,7 @@ def make_accounts(
     given: RosterIn,
     out: Annotated[Path, typer.Option(help="The file to write: name, email and the link that sets the password.")],
 ) -> Told[Any]:
-    """Make accounts for a class from a list, each with a link that sets its password once, and let them in."""
+    """Make accounts for a class from a list, each with a link that sets its password once, and admit them."""
     import csv
 
     from fieldmark.storage.files import appearing_file
@@ -70,7 +70,7 @@ def make_accounts(
 def classroom(
     by: Admin,
     network: Annotated[str, typer.Argument(help="The address of the class, or its network such as 203.0.113.0/24.")],
-    hours: Annotated[int, typer.Option(min=1, help="For how many hours.")] = 4,
+    hours: Annotated[int, typer.Option(min=1, help="The number of hours.")] = 4,
     note: Annotated[str, typer.Option(help="What for.")] = "",
 ) -> Told[Any]:
     """Let many people behind one address sign in and register: limits per address are lifted for some hours."""
@@ -86,8 +86,8 @@ def disqualify(
     by: ActingOrganizer,
     team: Annotated[str | None, typer.Option(help="The name of a team, with all its runs.")] = None,
     run: Annotated[int | None, typer.Option(min=1, help="Or the number of a single run.")] = None,
-    reason: Annotated[str, typer.Option(help="Why; those concerned read it, and the board shows it.")] = "",
-    hide: Annotated[bool, typer.Option("--hide", help="Do not name it on the board at all.")] = False,
+    reason: Annotated[str, typer.Option(help="The reason, shown to the team and on the leaderboard.")] = "",
+    hide: Annotated[bool, typer.Option("--hide", help="Hide it from the leaderboard completely.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Put it back into the ranking.")] = False,
 ) -> Told[Any]:
     """Take a team or a single run out of the ranking, with a reason, or put it back."""

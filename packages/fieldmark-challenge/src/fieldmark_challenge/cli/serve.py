@@ -33,7 +33,7 @@ RequireSandbox = Annotated[
     typer.Option(
         "--require-sandbox/--no-require-sandbox",
         envvar="FIELDMARK_REQUIRE_SANDBOX",
-        help="Score nothing outside bubblewrap; so it is where bubblewrap is installed.",
+        help="Refuse to score outside bubblewrap; the default where it is installed.",
         show_default=False,
     ),
 ]
@@ -56,14 +56,12 @@ LogLines = Annotated[
     typer.Option(
         "--log-format",
         envvar="FIELDMARK_LOG_FORMAT",
-        help="Lines of the log: text, or json for programs.",
+        help="The log format: text or json.",
     ),
 ]
 Grace = Annotated[
     float,
-    typer.Option(
-        "--grace", envvar="FIELDMARK_GRACE", min=0, help="Seconds for what runs when a signal asks for the end."
-    ),
+    typer.Option("--grace", envvar="FIELDMARK_GRACE", min=0, help="Seconds to finish running work at shutdown."),
 ]
 
 
@@ -79,26 +77,25 @@ def serve(
     port: Annotated[int, typer.Option(help="The port to listen on.")] = 8000,
     public_url: Annotated[
         str | None,
-        typer.Option(
-            envvar="FIELDMARK_PUBLIC_URL", help="The address people know it by, such as https://challenge.example.org."
-        ),
+        typer.Option(envvar="FIELDMARK_PUBLIC_URL", help="The public address, such as https://challenge.example.org."),
     ] = None,
-    workers: Annotated[int, typer.Option(min=0, help="Workers inside this process; 0 if others score.")] = 1,
+    workers: Annotated[
+        int, typer.Option(min=0, help="Scoring workers in this process; 0 if separate workers score.")
+    ] = 1,
     code_workers: Annotated[
-        int, typer.Option(min=0, help="Programs of participants to run at once on this machine; 0 if others do.")
+        int,
+        typer.Option(min=0, help="Participants' programs to run in parallel on this machine; 0 if other machines do."),
     ] = 0,
-    demo: Annotated[bool, typer.Option(help="Make the demo challenge on an empty platform.")] = True,
-    identify: Annotated[bool, typer.Option(help="Offer the page that names photos and recordings.")] = True,
+    demo: Annotated[bool, typer.Option(help="Create the demo challenge on an empty platform.")] = True,
+    identify: Annotated[bool, typer.Option(help="Serve the identify page.")] = True,
     model: Annotated[
         str | None,
-        typer.Option(help="What answers there: a model or a run; the pretrained ones if not given."),
+        typer.Option(help="The model or run of the identify page; the pretrained models if not given."),
     ] = None,
     keep_in: Annotated[
-        Path | None, typer.Option(help="A folder for photos that people let you keep, without place and date.")
+        Path | None, typer.Option(help="A folder for photos that users agree to share, without place and date.")
     ] = None,
-    trust_proxy: Annotated[
-        str | None, typer.Option(help="The address of the proxy in front, whose word on client addresses is taken.")
-    ] = None,
+    trust_proxy: Annotated[str | None, typer.Option(help="The address of a trusted reverse proxy.")] = None,
     require_sandbox: RequireSandbox = None,
     score_memory: ScoreMemory = 8192,
     score_seconds: ScoreSeconds = 900,
@@ -107,9 +104,7 @@ def serve(
     identify_seconds: IdentifySeconds = 600,
     identify_questions: IdentifyQuestions = 60,
     log_format: LogLines = "text",
-    access_log: Annotated[
-        bool, typer.Option(envvar="FIELDMARK_ACCESS_LOG", help="A line in the log for every request.")
-    ] = False,
+    access_log: Annotated[bool, typer.Option(envvar="FIELDMARK_ACCESS_LOG", help="Log every request.")] = False,
     metrics_token: Annotated[
         str | None,
         typer.Option(envvar="FIELDMARK_METRICS_TOKEN", show_envvar=True, help="Lets /metrics be read from elsewhere."),
@@ -117,9 +112,7 @@ def serve(
     grace: Grace = 30,
     settings: Annotated[
         Path | None,
-        typer.Option(
-            envvar="FIELDMARK_SETTINGS", help="A file with the mail server and whom people sign in through (TOML)."
-        ),
+        typer.Option(envvar="FIELDMARK_SETTINGS", help="A TOML file with the mail server and sign-in providers."),
     ] = None,
 ) -> None:
     """Start the challenge server: teams, quotas, hidden labels, leaderboards."""
@@ -170,7 +163,7 @@ def _namer(model: str | None, keep_in: Path | None, seconds: int, questions: int
     except MissingExtraError as error:
         if model is not None:
             raise
-        print(f"note: without the page that names photos. {error}", flush=True)
+        print(f"note: no identify page. {error}", flush=True)
         return None
     namer.warm()
     return namer

@@ -59,9 +59,9 @@ def data(
 @verbs.add("organizers birds --add grace")
 def organizers(
     by: ActingOrganizer,
-    add: Annotated[str | None, typer.Option(help="The name or address of an account that shall run it too.")] = None,
-    remove: Annotated[str | None, typer.Option(help="The name or address of one that shall no longer.")] = None,
-    owner: Annotated[str | None, typer.Option(help="The organizer who shall own it from now on.")] = None,
+    add: Annotated[str | None, typer.Option(help="The name or address of an account to add as organizer.")] = None,
+    remove: Annotated[str | None, typer.Option(help="The name or address of an organizer to remove.")] = None,
+    owner: Annotated[str | None, typer.Option(help="The organizer who becomes the owner.")] = None,
 ) -> Told[Any]:
     """List who runs a challenge; let somebody else run it too, or no longer."""
     from fieldmark_challenge.lifecycle.replies import organizers_out

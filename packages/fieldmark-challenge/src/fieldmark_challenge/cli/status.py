@@ -39,7 +39,7 @@ def show(at: Shell, name: Name) -> Told[Any]:
 def queue(
     at: Shell,
     name: Where = None,
-    everything: Annotated[bool, typer.Option("--all", help="List what is scored or refused as well.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include scored and refused runs.")] = False,
 ) -> Told[Any]:
     """Show what is being scored, what waits, and what has failed and why."""
     from fieldmark_challenge.lifecycle.replies import QueuedOut
@@ -50,7 +50,7 @@ def queue(
         runs = queues.listed(session, of, finished=everything)
         waiting = [QueuedOut.of(run, queues.position(session, run)) for run in runs]
     columns = ["submission", "challenge", "team", "state", "place", "attempts", "accepted (UTC)", "why"]
-    nothing = "nothing was submitted yet" if everything else "no run waits, is being scored, or has failed"
+    nothing = "no submissions yet" if everything else "no runs are queued, being scored or failed"
     return Told(waiting, nothing, table=(columns, [_queued(one) for one in waiting]) if waiting else None)
 
 
@@ -90,7 +90,7 @@ def board(
 def audit(
     at: Shell,
     name: Where = None,
-    last: Annotated[int, typer.Option(min=1, help="How many lines, from the newest on.")] = 50,
+    last: Annotated[int, typer.Option(min=1, help="The number of lines, newest first.")] = 50,
 ) -> Told[Any]:
     """Read the audit log: who did what, and when, newest first."""
     from fieldmark_challenge.lifecycle.replies import EventOut
@@ -183,7 +183,7 @@ def _print_board(board: Board) -> None:
     from fieldmark.cli.output import print_cautions, print_table, score_text
 
     if not board.rows:
-        print(f"no run is scored on the {board.part} part yet")
+        print(f"no scored runs on the {board.part} part yet")
         _print_set_apart(board)
         return
     rows = []

@@ -39,21 +39,23 @@ def worker(
     folder: Folder = DEFAULT_FOLDER,
     database: DatabaseUrl = None,
     files: FilesUrl = None,
-    jobs: Annotated[int, typer.Option(min=1, help="How many to work on at once.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="The number of jobs in parallel.")] = 1,
     lane: Annotated[
         WorkLane, typer.Option(help="What to do: score runs, or run programs of participants, which takes long.")
     ] = WorkLane.score,
     podman: Annotated[str | None, typer.Option(help="Run programs with Podman and this image, not bubblewrap.")] = None,
     lease: Annotated[
-        float, typer.Option(min=1, max=600, help="Seconds after which a silent worker loses its claim.")
+        float, typer.Option(min=1, max=600, help="Seconds without a heartbeat after which a worker loses its job.")
     ] = 60,
-    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when none waits.")] = False,
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="Stop when the queue is empty.")] = False,
     require_sandbox: RequireSandbox = None,
     score_memory: ScoreMemory = 8192,
     score_seconds: ScoreSeconds = 900,
     log_format: LogLines = "text",
     grace: Grace = 30,
-    check: Annotated[bool, typer.Option("--check", help="Only say whether a worker of this machine is alive.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only check whether a worker on this machine is alive.")
+    ] = False,
 ) -> None:
     """Score submissions, or run submitted programs, until stopped."""
     from fieldmark.registry import require
@@ -83,6 +85,6 @@ def _check(database: Database, lane: WorkLane) -> None:
 
     here = [name for name in heartbeats.alive(database, lane.value) if name.startswith(f"{socket.gethostname()}:")]
     which = {WorkLane.score: "worker", WorkLane.code: "worker that runs programs"}[lane]
-    print(f"alive: {', '.join(here)}" if here else f"no {which} of this machine was heard of lately")
+    print(f"alive: {', '.join(here)}" if here else f"no {which} on this machine sent a recent heartbeat")
     if not here:
         raise typer.Exit(1)

@@ -1,6 +1,6 @@
 """Running a challenge from a program: making one, and looking at it; what changes it are actions (`actions.api`).
 
-Whether somebody runs the challenge is decided before anything they sent is looked at, so that a mistake in a form tells
+Whether somebody runs the challenge is decided before anything they sent is reviewed, so that a mistake in a form tells
 nobody that there is a challenge.
 """
 
@@ -62,9 +62,9 @@ def api_maker(user: ApiOrganizer) -> User:
 async def create(
     request: Request, user: Annotated[User, Depends(api_maker)], database: DatabaseOf, storage: StorageOf
 ) -> ManagedOut:
-    """Makes a challenge from the truth as small tables; a draft unless `published` says yes.
+    """Create a challenge from the truth as small tables; a draft unless `published` is yes.
 
-    Nothing is published without data for participants, linked to in its description, unless `without_data` says yes.
+    It is published without data for participants, or a link to them, only if `without_data` is yes.
     """
 
     def make(form: FormData) -> ManagedOut:
@@ -83,13 +83,13 @@ async def create(
 
 @router.get("/challenges/{slug}/organize")
 def organize(challenge: Managed, database: DatabaseOf) -> ManagedOut:
-    """The challenge as those who run it see it: settings, phases, baselines, files, and where its runs stand."""
+    """The challenge as its organizers see it: settings, phases, baselines, files, and the state of its runs."""
     return _seen(database, challenge)
 
 
 @router.get("/challenges/{slug}/queue")
 def waiting(challenge: Managed, database: DatabaseOf) -> list[QueuedOut]:
-    """What is being scored, what waits, and what has failed and why."""
+    """Runs being scored, queued and failed, with reasons."""
     with database.read() as session:
         runs = queue.listed(session, challenge)
         return [QueuedOut.of(run, queue.position(session, run)) for run in runs]
@@ -106,7 +106,7 @@ def export(challenge: Managed, database: DatabaseOf) -> list[dict[str, Any]]:
 def audit_log(
     challenge: Managed, database: DatabaseOf, last: Annotated[int, Query(ge=1, le=10_000)] = audit.SHOWN
 ) -> list[EventOut]:
-    """Who did what, newest first."""
+    """The audit log, newest first."""
     with database.read() as session:
         events = audit.events(session, challenge, limit=last)
         return [EventOut.model_validate(event, from_attributes=True) for event in events]
@@ -121,14 +121,14 @@ def teams(challenge: Managed, database: DatabaseOf) -> list[TeamOut]:
 
 @router.get("/challenges/{slug}/admissions")
 def who_may(challenge: Managed, database: DatabaseOf) -> list[AdmissionOut]:
-    """Who asked to take part, was let in or kept out."""
+    """Requests to take part, admissions and rejections."""
     with database.read() as session:
         return [AdmissionOut.of(row) for row in admissions.admissions_of(session, challenge)]
 
 
 @router.get("/challenges/{slug}/codes")
 def codes(challenge: Managed, database: DatabaseOf) -> list[EntryCodeOut]:
-    """The codes that let people in, newest first."""
+    """The invitation codes, newest first."""
     with database.read() as session:
         rows = admissions.codes_of(session, challenge)
         return [EntryCodeOut.model_validate(row, from_attributes=True) for row in rows]

@@ -134,17 +134,17 @@ def add_organizer(database: Database, actor: User, challenge: Challenge, who: st
         if user is None:
             raise RefusalError("There is no account with that name or address.")
         if user.id == challenge.owner_id or session.get(Organizer, (challenge.id, user.id)) is not None:
-            raise ConflictError("This person runs the challenge already.")
+            raise ConflictError("This person is already an organizer of the challenge.")
         mine = select(Membership.team_id).where(Membership.challenge_id == challenge.id, Membership.user_id == user.id)
         if session.scalars(mine).first() is not None:  # also those who left: their team goes on
-            raise ConflictError("This person takes part in the challenge; those who run it do not.")
+            raise ConflictError("This person takes part in the challenge, so cannot organize it.")
         session.add(Organizer(challenge_id=challenge.id, user_id=user.id))
         try:
             session.flush()
             note_insider(session, challenge.id, user.id)
             session.flush()
         except IntegrityError as error:  # somebody else has just done so
-            raise ConflictError("This person runs the challenge already.") from error
+            raise ConflictError("This person is already an organizer of the challenge.") from error
         audit.note(session, actor, "organizer.add", challenge=challenge, subject=user.name)
 
 

@@ -46,7 +46,7 @@ rows of measured traits, so that a first run takes minutes.
 ## What to do
 - Download train.csv (traits and labels) and test.csv (traits).
 - Answer every id of test.csv with up to ten labels, best first, as in sample_run.csv.
-- Hand the file in here, or with `fieldmark submit`."""
+- Submit the file here, or with `fieldmark submit`."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _take_part(
     *,
     seed: int,
 ) -> None:
-    """Hands in the posterior of traits that were measured with errors."""
+    """Submits the posterior of traits that were measured with errors."""
     key = team.name.split(" (")[0].replace(" ", "-").lower()
     user = accounts.register(database, team.name, f"{key}@demo.invalid", secrets.token_urlsafe(24))
     teams.accept_rules(database, user, challenge)

@@ -68,7 +68,7 @@ def _checked(standing: str, reason: str) -> tuple[Standing, str]:
         raise RefusalError(f"Found {standing[:40]!r}, expected disqualified, hidden, or nothing to put it back.")
     why = clean_text(reason, LONGEST_REASON, "reason").replace("\n", " ")
     if wanted and not why:
-        raise RefusalError("Give the reason: those concerned read it, and it is in the log.")
+        raise RefusalError("Give the reason: it is shown to those concerned and logged.")
     return wanted, why
 
 

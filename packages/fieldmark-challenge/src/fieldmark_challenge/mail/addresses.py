@@ -111,7 +111,7 @@ def change_address(database: Database, user: User, address: str, password: str) 
     try:
         accounts.HASHER.verify(user.password_hash, password[: accounts.LONGEST_PASSWORD + 1])
     except (VerificationError, InvalidHashError) as error:
-        raise RefusalError("The password is another one.") from error
+        raise RefusalError("The password is wrong.") from error
     with database.read() as session:
         proves = outbox.on_since(session) is not None
         if session.scalars(select(User.id).where(User.email == new, User.id != user.id)).first() is not None:

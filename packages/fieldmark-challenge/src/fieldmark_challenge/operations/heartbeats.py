@@ -72,5 +72,5 @@ def seconds_since(database: Database, lane: LaneName = "score") -> dict[str, flo
 
 
 def alive(database: Database, lane: LaneName = "score") -> list[str]:
-    """The workers of a lane that were heard of lately."""
+    """The workers of a lane with a recent heartbeat."""
     return sorted(name for name, seconds in seconds_since(database, lane).items() if seconds <= ALIVE_S)

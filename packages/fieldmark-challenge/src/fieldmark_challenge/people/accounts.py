@@ -137,7 +137,7 @@ def sign_in(database: Database, who: str, password: str) -> tuple[User, str]:
     except (VerificationError, InvalidHashError):
         right = False
     if not right or user is None:
-        raise RefusalError("That name and password do not belong together.")
+        raise RefusalError("Wrong name or password.")
     if HASHER.check_needs_rehash(user.password_hash):
         with database.write() as session:
             session.get_one(User, user.id).password_hash = HASHER.hash(password)
@@ -185,7 +185,7 @@ def change_password(database: Database, user: User, old: str, new: str, *, keep:
     try:
         HASHER.verify(user.password_hash, old[: LONGEST_PASSWORD + 1])
     except (VerificationError, InvalidHashError) as error:
-        raise RefusalError("The old password is another one.") from error
+        raise RefusalError("The old password is wrong.") from error
     check_password(new, user.name)
     with database.write() as session:
         session.get_one(User, user.id).password_hash = HASHER.hash(new)
@@ -251,7 +251,7 @@ def make_token(database: Database, user: User, name: str, scopes: Sequence[str],
     if not scopes or any(scope not in SCOPES for scope in scopes):
         raise RefusalError(f"A token needs at least one of the scopes {', '.join(SCOPES)}.")
     if days is not None and not 1 <= days <= 3650:
-        raise RefusalError("A token lives between 1 and 3650 days.")
+        raise RefusalError("A token is valid for 1 to 3650 days.")
     secret = TOKEN_PREFIX + new_secret()
     expires = None if days is None else utc_now() + dt.timedelta(days=days)
     with database.write() as session:
@@ -335,7 +335,7 @@ def set_disabled(database: Database, actor: User, user_id: int, disabled: bool) 
     with database.write() as session:
         user = _account(session, user_id)
         if user.id == actor.id:
-            raise RefusalError("One cannot close one's own account.")
+            raise RefusalError("You cannot close your own account.")
         user.disabled_at = utc_now() if disabled else None
         end_sessions(session, user.id)
         audit.note(session, actor, "account.disable" if disabled else "account.enable", subject=user.name)

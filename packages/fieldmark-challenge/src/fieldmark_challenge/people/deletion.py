@@ -39,7 +39,7 @@ def delete_own(database: Database, user: User, password: str, *, rename_teams: b
         if user.password_hash:
             accounts.HASHER.verify(user.password_hash, password[: accounts.LONGEST_PASSWORD + 1])
     except (VerificationError, InvalidHashError) as error:
-        raise RefusalError("That is not your password.") from error
+        raise RefusalError("Wrong password.") from error
     delete_account(database, None, user.id, rename_teams=rename_teams)
 
 

@@ -167,9 +167,11 @@ def need_distance(session: Session, user: User, challenge: Challenge) -> None:
         ConflictError: When it is one of them.
     """
     if manages(session, user, challenge):
-        raise ConflictError("Those who run a challenge do not take part in it; hand a run in as a baseline instead.")
+        raise ConflictError(
+            "Organizers and admins cannot take part in a challenge; submit a run as a baseline instead."
+        )
     if session.get(Insider, (challenge.id, user.id)) is not None:
-        raise ConflictError("Those who have had access to the hidden labels of a challenge do not take part in it.")
+        raise ConflictError("People who had access to the hidden labels of a challenge cannot take part in it.")
 
 
 def has_accepted(session: Session, user: User | None, challenge: Challenge) -> bool:

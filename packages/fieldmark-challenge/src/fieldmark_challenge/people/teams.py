@@ -197,7 +197,7 @@ def _leave_for_good(session: Session, user: User, team: Team, mine: Membership) 
     if session.scalars(select(Membership.user_id).where(*others).limit(1)).first() is None:
         raise ConflictError("A team that has submitted a run stays together. You are its only member: withdraw it.")
     if team.captain_id == user.id:
-        raise ConflictError("Hand the team over to another member before you leave it.")
+        raise ConflictError("Make another member captain before you leave the team.")
     mine.left_at = utc_now()
     audit.note(session, user, "team.leave", challenge=team.challenge_id, subject=team.name, for_good=True)
 
@@ -256,7 +256,7 @@ def has_debug_run(session: Session, team: Team) -> bool:
 
 
 def end_team(session: Session, team: Team) -> None:
-    """Removes a team that nobody is in any more, that has handed nothing in, and of which nothing is on its way."""
+    """Removes a team that nobody is in any more, that has submitted nothing, and of which nothing is on its way."""
     session.execute(delete(Program).where(Program.team_id == team.id))  # debug runs that have ended
     session.execute(delete(Submission).where(Submission.team_id == team.id))  # refused uploads, nothing else
     session.delete(team)

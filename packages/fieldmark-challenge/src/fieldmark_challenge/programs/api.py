@@ -38,7 +38,7 @@ PROGRAM_FORM = described_form(["run"], run=ARCHIVE)
 
 @router.get("/challenges/{slug}/code", tags=["programs"])
 def asked(slug: str, user: Reader, database: DatabaseOf) -> AskedOut:
-    """Whether programs are asked for now, and what they may use."""
+    """Whether programs are required now, and their limits."""
     with database.read() as session:
         return AskedOut.seen(session, open_challenge(session, user, slug))
 
@@ -61,7 +61,7 @@ def debug_runs(slug: str, user: Reader, database: DatabaseOf) -> list[ProgramOut
     responses={status: {"model": Refused} for status in (409, 413, 422, 429, 503)},
 )
 async def try_out(request: Request, slug: str, user: Submitter, database: DatabaseOf, storage: StorageOf) -> ProgramOut:
-    """Runs a program on the sample: free of charge, with all that it says, and without a score."""
+    """Debug run of a program on the sample: all output, no score, not counted."""
     challenge = await run_in_threadpool(admit_upload, request, user, slug)
     async with request.form(max_files=1, max_fields=5) as form:
         return await lane_of(request).run(user.id, _tried, request, challenge, user, database, storage, form)
@@ -89,7 +89,7 @@ def _tried(
 async def try_out_upload(
     request: Request, slug: str, upload_id: str, user: UploadSender, database: DatabaseOf, storage: StorageOf
 ) -> ProgramOut | JSONResponse:
-    """Runs a program that came in parts on the sample. Asking again gives the same debug run."""
+    """Debug run of a program that was uploaded in parts. Repeating the request returns the same debug run."""
     challenge, upload = await run_in_threadpool(own_upload, database, user, slug, upload_id)
     arrived = partial_uploads.arrival(upload, request.state.arrived)
     return await lane_of(request).run(user.id, _tried_upload, challenge, user, database, storage, upload, arrived)
@@ -124,7 +124,7 @@ def _tried_upload(
 
 @router.get("/challenges/{slug}/debug-runs/{program_id}", tags=["programs"])
 def debug_run(slug: str, program_id: RowId, user: Reader, database: DatabaseOf) -> ProgramOut:
-    """One debug run: where it stands, what it said, and what is wrong with its answers."""
+    """One debug run: its state, its output, and the mistakes in its answers."""
     with database.read() as session:
         challenge = open_challenge(session, user, slug)
         program = debug_jobs.open_debug_run(session, user, challenge, program_id)
@@ -133,6 +133,6 @@ def debug_run(slug: str, program_id: RowId, user: Reader, database: DatabaseOf) 
 
 @router.get("/challenges/{slug}/organize/code", tags=["organizing"])
 def code(challenge: Managed, database: DatabaseOf) -> CodeOut:
-    """What the challenge asks of programs, and which machines run them."""
+    """The limits of programs, and the machines that run them."""
     with database.read() as session:
         return CodeOut.seen(session, challenge)

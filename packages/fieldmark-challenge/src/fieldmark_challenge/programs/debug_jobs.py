@@ -111,7 +111,7 @@ def _standing(session: Session, user: User, challenge: Challenge, arrived: dt.da
     team, phase = standing(session, user, challenge, arrived)
     task = asks_for_code(session, phase)
     if task is None:
-        raise ConflictError("The phase that is open asks for runs and not for programs.")
+        raise ConflictError("The open phase accepts runs, not programs.")
     if not task.sample_path or task.debug_hourly == 0:
         raise ConflictError("This challenge offers no debug runs.")
     need_walls(session)

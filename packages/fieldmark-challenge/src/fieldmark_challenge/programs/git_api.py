@@ -42,7 +42,7 @@ from fieldmark_challenge.web.replies import Refused
 router = APIRouter(tags=["programs"], responses={404: {"model": Refused}})
 WRONG_TOKEN = Rate("push with a wrong token", 30, 300)
 NO_CACHE = {"cache-control": "no-cache"}
-NOT_A_PUSH = "Only pushes are taken here: git push ADDRESS HEAD:main hands a program in, HEAD:debug tries it out."
+NOT_A_PUSH = "Only pushes are taken here: git push ADDRESS HEAD:main submits a program, HEAD:debug tries it out."
 
 
 def pusher(request: Request) -> User:
@@ -160,7 +160,7 @@ def _handed_in(
 
 
 def _allowed(database: Database, user: User, challenge: Challenge) -> int:
-    """How large a push may be, for somebody who may hand a program in now.
+    """How large a push may be, for somebody who may submit a program now.
 
     Raises:
         ConflictError: When they may not: says why.
@@ -169,7 +169,7 @@ def _allowed(database: Database, user: User, challenge: Challenge) -> int:
         _, phase = submissions.standing(session, user, challenge, utc_now())
         task = asks_for_code(session, phase)
         if task is None:
-            raise ConflictError("The phase that is open asks for runs and not for programs.")
+            raise ConflictError("The open phase accepts runs, not programs.")
         need_walls(session)
     git_push.need_git()
     return task.archive_mb

@@ -1,4 +1,4 @@
-"""What programs are run on: photos and a table about them, without labels, in one archive of the store.
+"""Inputs of programs: photos and a table about them, without labels, in one archive of the store.
 
 ```
 images/<id>.jpg    a photo for each item

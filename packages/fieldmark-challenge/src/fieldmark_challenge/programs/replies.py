@@ -65,7 +65,7 @@ class CodeOut(BaseModel):
 
     items: int = Field(description="how many hidden items programs answer; 0 where the challenge asks for none")
     sample_items: list[str]
-    phases: list[str] = Field(description="the phases that ask for programs")
+    phases: list[str] = Field(description="the phases that require programs")
     rules: RulesOut
     hosts: list[HostOut]
     why_not: str = Field(description="why no program can be run; empty where one can")

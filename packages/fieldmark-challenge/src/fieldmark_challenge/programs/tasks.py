@@ -98,8 +98,8 @@ def set_code(
         actor: Who decides.
         challenge: The challenge.
         rules: What programs may use.
-        phases: The phases that ask for programs; none ends it.
-        given: What programs are run on.
+        phases: The phases that require programs; none ends it.
+        given: Inputs of programs.
         most_archive_mb: The largest archive that the server takes.
 
     Returns:

@@ -46,7 +46,7 @@ class CodeTask(Base):
 
 
 class CodePhase(Base):
-    """A phase that asks for programs."""
+    """A phase that requires programs."""
 
     __tablename__ = "code_phases"
 

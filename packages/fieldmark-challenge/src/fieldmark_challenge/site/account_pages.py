@@ -46,7 +46,7 @@ def password(request: Request, user: UserOf, database: DatabaseOf, form: FormOf)
 def make_token(request: Request, user: UserOf, database: DatabaseOf, form: FormOf) -> Response:
     try:
         scopes = [str(scope) for scope in form.getlist("scopes")]
-        days = number_of(form, "days", "The days a token lives")
+        days = number_of(form, "days", "The days a token is valid")
         secret = accounts.make_token(database, user, text_of(form, "name"), scopes, days=days)
     except RefusalError as error:
         return account_page(request, user, database, status=error.status, error=str(error))

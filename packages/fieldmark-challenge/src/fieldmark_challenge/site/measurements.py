@@ -151,11 +151,13 @@ def platform_lines(database: Database) -> list[str]:
             "Mails of the last two weeks by state.",
             [({"state": state}, count) for state, count in mails.items()],
         ),
-        *metric("fieldmark_workers", "gauge", "Workers heard of lately.", [({}, len(heartbeats.alive(database)))]),
+        *metric(
+            "fieldmark_workers", "gauge", "Workers with a recent heartbeat.", [({}, len(heartbeats.alive(database)))]
+        ),
         *metric(
             "fieldmark_code_workers",
             "gauge",
-            "Workers that run programs, heard of lately.",
+            "Workers that run programs, with a recent heartbeat.",
             [({}, len(heartbeats.alive(database, "code")))],
         ),
     ]

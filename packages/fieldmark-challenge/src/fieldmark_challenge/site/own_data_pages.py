@@ -47,7 +47,7 @@ def delete(request: Request, user: UserOf, database: DatabaseOf, form: FormOf) -
     try:
         rates.count(database, rates.SIGN_IN, f"delete {user.id}")
         if text_of(form, "sure") != "yes":
-            raise RefusalError("Tick the box: a deleted account does not come back.")
+            raise RefusalError("Tick the box: deletion cannot be undone.")
         rename = text_of(form, "rename_teams") == "yes"
         deletion.delete_own(database, user, text_of(form, "password"), rename_teams=rename)
     except RefusalError as error:

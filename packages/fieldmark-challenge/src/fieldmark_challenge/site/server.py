@@ -245,7 +245,7 @@ def _program_workers(platform: Platform, stopping: Stopping, jobs: int) -> list[
 
     try:
         return start_program_workers(platform.database, platform.storage, stopping, jobs=jobs)
-    except MisuseError as error:  # pages say so, and phases that ask for programs do not open
+    except MisuseError as error:  # pages say so, and phases that require programs do not open
         log.error("%s", error)
         return []
 

@@ -92,7 +92,7 @@ def announcements(slug: str, user: Reader, database: DatabaseOf) -> list[Announc
 
 @router.get("/challenges/{slug}/data", tags=["challenges"])
 def files(slug: str, user: Reader, database: DatabaseOf) -> list[FileOut]:
-    """What there is to download."""
+    """Files to download."""
     with database.read() as session:
         return [FileOut.of(file) for file in open_challenge(session, user, slug).files]
 
@@ -141,7 +141,7 @@ def own_submissions(slug: str, user: Reader, database: DatabaseOf) -> list[Submi
 async def hand_in(
     request: Request, slug: str, user: Submitter, database: DatabaseOf, storage: StorageOf
 ) -> SubmissionOut | JSONResponse:
-    """Hands in a run. Mistakes are listed with their lines (422) and cost nothing."""
+    """Submit a run. Mistakes are listed with line numbers (422) and do not count."""
     challenge = await run_in_threadpool(admit_upload, request, user, slug)
     async with request.form(max_files=1, max_fields=20) as form:
         return await lane_of(request).run(user.id, _hand_in, request, challenge, user, database, storage, form)
@@ -173,7 +173,7 @@ def _hand_in(
 
 @router.get("/challenges/{slug}/submissions/{submission_id}", tags=["submissions"])
 def submission(slug: str, submission_id: RowId, user: Reader, database: DatabaseOf) -> SubmissionOut:
-    """One submission: where it stands, and what it scored."""
+    """One submission: its state and its scores."""
     with database.read() as session:
         challenge = open_challenge(session, user, slug)
         return submission_out(session, user, challenge, rights.open_submission(session, user, challenge, submission_id))
@@ -183,7 +183,7 @@ def submission(slug: str, submission_id: RowId, user: Reader, database: Database
 def select(
     slug: str, submission_id: RowId, user: Submitter, database: DatabaseOf, selected: Annotated[bool, Form()] = True
 ) -> Done:
-    """Chooses a run for the final ranking, or takes the choice back."""
+    """Choose a run for the final ranking, or undo the choice."""
     with database.read() as session:
         challenge = open_challenge(session, user, slug)
     submissions.select_final(database, user, challenge, submission_id, selected)

@@ -179,7 +179,7 @@ async def finish(
     external_note: Annotated[str, Form(description="which, if any")] = "",
     external_found: Annotated[str, Form(description="what the provenance of the run (run.json) records")] = "",
 ) -> SubmissionOut | JSONResponse:
-    """Hands in what has arrived, as if it had come at once. Finishing again gives the same submission."""
+    """Submit the uploaded file. Finishing again returns the same submission."""
     challenge, upload = await run_in_threadpool(own_upload, database, user, slug, upload_id)
     declared = submissions.declares_external(external)
     entry = Entry(title, method, declared, external_note, idempotency_key=upload_id, external_found=external_found)
@@ -194,7 +194,7 @@ def _finish(
     _, upload = own_upload(database, user, challenge.slug, upload.id)  # another request may have been quicker
     number = upload.submission_id
     if upload.program_id is not None:
-        raise ConflictError("This upload was tried out as a debug run. Send the file again to hand it in.")
+        raise ConflictError("This upload was tried out as a debug run. Send the file again to submit it.")
     if number is None:
         try:
             with partial_uploads.assembled(database, storage, upload) as whole:

@@ -56,8 +56,8 @@ print(f"answered {len(items)} items, {len(os.listdir(images))} photos")
 '''
 LONGEST_EXAMPLE = 1 << 20
 PROGRAM_README = """
-A phase that asks for programs takes `program/`: `run.sh` is started on photos that nobody sees, without a network, and
-writes the run. Try it out on the public sample first, which costs nothing and shows all that it says; then hand it in:
+A phase that requires programs takes `program/`: `run.sh` is started on photos that nobody sees, without a network, and
+writes the run. Try it on the public sample first, which does not count and shows all output; then submit it:
 
     fieldmark submit {address} program --debug
     fieldmark submit {address} program --title 'first program'
@@ -123,7 +123,7 @@ Score a run on labels of your own (`id,label`), exactly as the board does:
 
     fieldmark score {challenge.versioned_benchmark} {run} --truth my-truth.csv --classes labels.csv
 
-Hand it in, with a token from your account page:
+Submit it, with a token from your account page:
 
     export FIELDMARK_TOKEN=...
     fieldmark submit {address} {run} --title 'first try'

@@ -127,7 +127,7 @@ def hand_in(
     Args:
         database: Where what is known about it is kept.
         storage: Where the file is kept.
-        user: Who hands it in.
+        user: Who submits it.
         challenge: For which challenge.
         upload: The file.
         entry: What is said about it. Submitting again with the same idempotency key gives the first submission.
@@ -166,7 +166,7 @@ def hand_in(
             database.lock(session, Challenge, challenge.id, shared=True)  # a reveal waits for this run, or it for that
             team, phase = standing(session, user, challenge, arrived)
             if team.id != locked.id:  # merged meanwhile: it is another team whose runs have to be counted
-                raise ConflictError("Your team has just changed. Hand the run in again.")
+                raise ConflictError("Your team has just changed. Submit the run again.")
             if earlier := _earlier(session, team, entry):
                 return earlier
             _check_limits(quota(session, team, phase, arrived))

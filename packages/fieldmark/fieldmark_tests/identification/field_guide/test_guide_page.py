@@ -206,7 +206,7 @@ def test_several_photos_are_one_specimen_and_what_is_not_used_is_said(page, colo
     photos, model = test_photos(color_model)[:2], load_model(color_model)
     expected = identify(photos, model, context=Circumstances(habitat="wood"), ask_groups=False).to_json()
     assert unlike(page, expected, *(photo.read_bytes() for photo in photos), known={"habitat": "wood"}) == []
-    assert expected["ignored"] == ["The habitat was given, and the model does not use it."]
+    assert expected["ignored"] == ["The habitat was given, but the model does not use it."]
 
 
 def large_photo(kind: str, orientation: int = 1) -> bytes:
@@ -336,7 +336,7 @@ def test_a_person_asks_keeps_corrects_and_saves_finds_that_review_and_calibrate_
     page.get_by_label("Date", exact=True).fill("2026-09-02")
     ask_by_hand(page, photo)
     assert page.inner_text("#danger")  # the model knows a poisonous name: something is said, whatever the answer
-    page.get_by_role("button", name="Keep it among my finds").click()
+    page.get_by_role("button", name="Save to my finds").click()
     page.get_by_text("Kept on this device.", exact=True).wait_for()
     page.get_by_label("I say it is").fill("rubra VERA")
     page.locator("#finds-list").get_by_role("button", name="Save").click()
@@ -355,7 +355,7 @@ def test_a_person_asks_keeps_corrects_and_saves_finds_that_review_and_calibrate_
         calibrate_model(color_model, tmp_path / "checked.csv", tmp_path / "ours")
     page.on("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Delete all finds").click()
-    page.get_by_text("Nothing is kept yet.").wait_for()
+    page.get_by_text("No finds yet.").wait_for()
 
 
 def test_nothing_leaves_the_origin_and_nothing_is_refused_by_the_policy(page, served):
@@ -369,7 +369,7 @@ def test_pages_are_for_everybody_and_fit_a_phone(page, served, color_model):
     except NpmError as error:
         absent(str(error))
     ask_by_hand(page, test_photos(color_model)[1])
-    page.get_by_role("button", name="Keep it among my finds").click()
+    page.get_by_role("button", name="Save to my finds").click()
     page.get_by_text("Kept on this device.", exact=True).wait_for()
     about = page.context.new_page()
     about.goto(served.url + "about.html")
@@ -392,7 +392,7 @@ def test_it_answers_with_the_server_stopped_and_the_browser_started_anew(browser
     first = browser.browser_type.launch_persistent_context(tmp_path / "profile", **options)
     page = first.new_page()
     page.goto(running.url)
-    page.get_by_text("Kept on this device: it works without a network.").wait_for()
+    page.get_by_text("Stored on this device: it works offline.").wait_for()
     first.close()
     running.stop()
     again = browser.browser_type.launch_persistent_context(tmp_path / "profile", **options)

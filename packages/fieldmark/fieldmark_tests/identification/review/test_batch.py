@@ -28,6 +28,7 @@ from fieldmark.identification.text import headline
 from fieldmark.models import load_model
 from fieldmark.models.guides.rollup import BANDS, RollUp
 from fieldmark.tables.media import PHOTO, RECORDING
+from fieldmark.tables.sound_tables import read_sounds
 from fieldmark_tests.fixtures import COLORS, save_photo
 
 
@@ -137,12 +138,15 @@ def test_a_folder_with_something_else_is_not_touched(finds, color_model):
         identify_many(finds, color_model, finds)
 
 
+HEARD = ((0.7, 0.0, 3.0), (0.8, 3.0, 6.0))
+
+
 def test_recordings_are_named_voice_by_voice(tmp_path, monkeypatch):
     """With a timeline put in place of the network's, which has tests of its own."""
     from fieldmark.identification.results import Detection, Timeline
 
     heard = {
-        "a.wav": (Detection("Parus major", "Parus major", "Great Tit", 0.8, 0.0, 6.0),),
+        "a.wav": tuple(Detection("Parus major", "Parus major", "Great Tit", *one) for one in HEARD),
         "b.wav": (),
     }
     for name in heard:
@@ -159,6 +163,10 @@ def test_recordings_are_named_voice_by_voice(tmp_path, monkeypatch):
     ]
     with pytest.raises(MisuseError, match="recordings"):
         write_form(done.answers, "camtrap", tmp_path / "package")
+    apart = identify_many(tmp_path / "sounds", "birdnet", tmp_path / "windows", BatchSettings(each_window=True))
+    sounds = read_sounds(tmp_path / "windows")  # as `fieldmark detections` reads them
+    assert apart.answers.table.height == 3 and sounds.files == ("a.wav", "b.wav")
+    assert sounds.rows.select("score", "start_s", "end_s").rows() == list(HEARD)
 
 
 def with_time(path: Path, moment: str) -> None:
@@ -336,8 +344,8 @@ def test_thresholds_hold_for_a_batch_and_what_it_cannot_follow_is_refused(finds,
     table = read_answers(tmp_path / "answers").table
     red = table.filter(pl.col("observation_id") == "camera-0/2.jpg")
     assert red["names"][0][0] == "Rubra vera" and red["name"][0] != "Rubra vera"
-    code, _, told = run_main(*asked, "--html", tmp_path / "page.html", "--each-window")
-    assert code == 2 and "--html, --each-window: for one photo or recording" in told
+    code, _, told = run_main(*asked, "--html", tmp_path / "page.html")
+    assert code == 2 and "--html: for one photo or recording" in told
 
 
 def test_the_summary_of_a_batch_names_the_dangers(finds, color_model, tmp_path, run_main):

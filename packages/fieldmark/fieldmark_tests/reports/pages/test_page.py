@@ -69,7 +69,7 @@ def test_photos_without_a_table_of_observations_are_not_called_observations(make
     root = make_release({"Alba alba": {"train": 6, "test": 4}, "Alba nigra": {"train": 6, "test": 4}})
     (root / "observations.csv").unlink()
     page = write([make_run(root, perfect)], tmp_path)[1]
-    lead = "8 test photos, 2 classes. Each photo is taken for an observation of its own"
+    lead = "8 test photos, 2 classes. Each photo counts as one observation"
     assert lead in page.text and "8 observations" not in page.text
 
 
@@ -121,7 +121,7 @@ def test_the_title_says_simulated_exactly_for_worlds(
     html, page = write([make_run(make_release(FUNGI, world=world), noisy)], tmp_path)
     title = html[html.index("<title>") + 7 : html.index("</title>")]
     assert title == ("folder: by hand (simulated data)" if world else "release: by hand")  # own data: their folder
-    assert ("a world is not nature" in page.text) == world
+    assert ("nothing here says how well" in page.text) == world
 
 
 def test_labels_are_escaped_everywhere(written: tuple[str, Page]) -> None:
@@ -170,7 +170,7 @@ def test_a_fitted_run_is_reported_through_the_library(fungi: Path, tmp_path: Pat
 
 def test_perfect_answers_have_no_confusions(fungi: Path, make_run: MakeRun, tmp_path: Path) -> None:
     _, page = write([make_run(fungi, perfect)], tmp_path)
-    assert "No confusions. Answered right: 23 of 23 photos." in page.text
+    assert "No confusions. Correct: 23 of 23 photos." in page.text
 
 
 def test_a_missing_interval_gives_its_reason(make_release: MakeRelease, make_run: MakeRun, tmp_path: Path) -> None:

@@ -53,6 +53,6 @@ def test_all_sections_can_be_reached_and_the_list_of_errors_filtered(browser, co
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     rows = page.locator("#errors-table tbody tr")
     wanted = wrong_answers(context)[0].item
-    page.get_by_label("Show only lines with").last.fill(wanted)
+    page.get_by_label("Filter").last.fill(wanted)
     assert [row.locator("th").inner_text() for row in rows.all() if row.is_visible()] == [wanted]
     page.close()

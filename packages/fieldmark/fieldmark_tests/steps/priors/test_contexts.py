@@ -60,8 +60,8 @@ def test_what_cannot_be_counted_is_refused_in_a_sentence():
     [
         ("prior", "fungitastic/closed", "needs a column"),
         ("prior:column=observer", "fungitastic/closed", "no prior over observer"),
-        ("prior:column=site", "fungitastic/closed", "reads site, which the task does not tell"),
-        ("country-prior", "folder", "reads country, which the task does not tell"),
+        ("prior:column=site", "fungitastic/closed", "reads site, which the task does not provide"),
+        ("country-prior", "folder", "reads country, which the task does not provide"),
         ("prior:column=site,rule=product", "birdclef-2020", "for one label per item"),
         ("prior:source=birdnet", "snakeclef-2020", "needs to know the place"),
     ],

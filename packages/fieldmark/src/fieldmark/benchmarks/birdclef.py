@@ -146,6 +146,6 @@ ENTRIES = {
     "birdclef-2022": ("BIRDCLEF_2022", "BirdCLEF 2022, yes or no for rare birds"),
     "birdclef-2023": ("BIRDCLEF_2023", "BirdCLEF 2023, padded average precision"),
     "birdclef-2024": ("BIRDCLEF_2024", "BirdCLEF 2024, mean ROC-AUC"),
-    "birdclef-2025": ("BIRDCLEF_2025", "BirdCLEF 2025, mean ROC-AUC, not birds alone"),
-    "birdclef-2026": ("BIRDCLEF_2026", "BirdCLEF 2026, mean ROC-AUC, not birds alone"),
+    "birdclef-2025": ("BIRDCLEF_2025", "BirdCLEF 2025, mean ROC-AUC, birds and other animals"),
+    "birdclef-2026": ("BIRDCLEF_2026", "BirdCLEF 2026, mean ROC-AUC, birds and other animals"),
 }

@@ -85,27 +85,30 @@ MINI_CLOSED_TEMPORAL_DELAYED_LABELS = _variant(MINI_CLOSED_TEMPORAL, "delayed-la
 
 ENTRIES = {
     "fungitastic/temporal": ("TEMPORAL", "FungiTastic, open set in time order"),
-    "fungitastic/temporal-day-batch": ("TEMPORAL_DAY_BATCH", "the same, and items of one day see each other"),
+    "fungitastic/temporal-day-batch": ("TEMPORAL_DAY_BATCH", "the same, but items of the same day may see each other"),
     "fungitastic/temporal-delayed-labels": (
         "TEMPORAL_DELAYED_LABELS",
-        "the same, and labels become known two weeks later",
+        "the same, but labels become known two weeks later",
     ),
     "fungitastic-mini/temporal": (
         "MINI_TEMPORAL",
         "FungiTastic-Mini in time order; closed set where the release has no open one",
     ),
-    "fungitastic-mini/temporal-day-batch": ("MINI_TEMPORAL_DAY_BATCH", "the same, and items of one day see each other"),
+    "fungitastic-mini/temporal-day-batch": (
+        "MINI_TEMPORAL_DAY_BATCH",
+        "the same, but items of the same day may see each other",
+    ),
     "fungitastic-mini/temporal-delayed-labels": (
         "MINI_TEMPORAL_DELAYED_LABELS",
-        "the same, and labels become known two weeks later",
+        "the same, but labels become known two weeks later",
     ),
     "fungitastic-mini/temporal-closed": ("MINI_CLOSED_TEMPORAL", "FungiTastic-Mini in time order, closed set"),
     "fungitastic-mini/temporal-closed-day-batch": (
         "MINI_CLOSED_TEMPORAL_DAY_BATCH",
-        "the same, and items of one day see each other",
+        "the same, but items of the same day may see each other",
     ),
     "fungitastic-mini/temporal-closed-delayed-labels": (
         "MINI_CLOSED_TEMPORAL_DELAYED_LABELS",
-        "the same, and labels become known two weeks later",
+        "the same, but labels become known two weeks later",
     ),
 }

@@ -137,7 +137,7 @@ ENTRIES = {
     "plantclef-2022": ("PLANTCLEF_2022", "PlantCLEF 2022, 80,000 species"),
     "plantclef-2023": ("PLANTCLEF_2023", "PlantCLEF 2023, the same test observations"),
     "plantclef-2024": ("PLANTCLEF_2024", "PlantCLEF 2024, all species of a plot"),
-    "plantclef-2024/single-plants": ("SINGLE_PLANTS", "PlantCLEF 2024 to 2026, the single plants to learn from"),
+    "plantclef-2024/single-plants": ("SINGLE_PLANTS", "PlantCLEF 2024 to 2026, single plants for training"),
     "plantclef-2025": ("PLANTCLEF_2025", "PlantCLEF 2025, all species of a quadrat, by transect"),
     "plantclef-2026": ("PLANTCLEF_2026", "PlantCLEF 2026, second round on the same data"),
 }

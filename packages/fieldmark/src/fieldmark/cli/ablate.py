@@ -25,10 +25,10 @@ def ablate(
         str,
         typer.Option(
             metavar="NAME,NAME+NAME,...",
-            help="The modalities, the main one first; inputs of one are joined by +. All that there are if not given.",
+            help="The modalities, the main one first; inputs of one are joined by +. All if not given.",
         ),
     ] = "",
-    method: Annotated[str, typer.Option(help="What puts them together: fusion, joint, tabular or linear.")] = "fusion",
+    method: Annotated[str, typer.Option(help="How they are combined: fusion, joint, tabular or linear.")] = "fusion",
     out: Annotated[
         Path | None, typer.Option(help="The folder for all runs; runs/BENCHMARK-ablation if not given.")
     ] = None,
@@ -36,12 +36,12 @@ def ablate(
     steps: Annotated[
         list[str] | None, typer.Option("--step", help="A step after the method, in order, as for `fit`.")
     ] = None,
-    metric: Annotated[str | None, typer.Option(help="By which metric; the primary one if not given.")] = None,
+    metric: Annotated[str | None, typer.Option(help="The metric; the primary one if not given.")] = None,
     split: Annotated[
         Path | None, typer.Option(help="A split file (`fieldmark split`) in place of the benchmark's own split.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The seed of everything random.")] = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Make runs again that are there.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="The random seed.")] = 0,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Repeat runs that already exist.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the ablation as JSON.")] = False,
 ) -> None:
     """Measure what each modality contributes: alone, left out, and all together."""
@@ -70,5 +70,5 @@ def ablate(
     print_table(list(rows[0]), [list(row.values()) for row in rows])
     simulated = ", simulated data" if result.simulated else ""
     print(f"{method} on {result.split} of {result.benchmark}: {result.units} independent units{simulated}")
-    print("intervals of differences are paired over units, each for itself")
-    print(f"runs in {folder}; a page about them: fieldmark report {folder}")
+    print("intervals of differences are paired over units")
+    print(f"runs in {folder}; next: fieldmark report {folder}")

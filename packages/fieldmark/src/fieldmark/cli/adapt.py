@@ -28,12 +28,12 @@ def adapt(
     ] = None,
     method: Annotated[
         str,
-        typer.Option(help="Answer again with the network of the run in another way: norm-online for runs of finetune."),
+        typer.Option(help="Predict again with the run's network in another mode: norm-online for finetune runs."),
     ] = "",
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="With --method: a setting of it.")
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="With --method: a setting of the method.")
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="The release, if it has moved since.")] = None,
+    data: Annotated[Path | None, typer.Option(help="The release, if it has moved.")] = None,
     overwrite: Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scorecard as JSON.")] = False,
 ) -> None:

@@ -21,7 +21,7 @@ def guide(
     from fieldmark.registry import require
 
     for module in ("starlette", "uvicorn"):
-        require(module, "Handing out a guide")
+        require(module, "Serving a guide")
     from fieldmark.web.guide_server import guide_app
     from fieldmark.web.local_app import run_local_app
 
@@ -29,5 +29,5 @@ def guide(
     here = "127.0.0.1" if host == "0.0.0.0" else host
     print(f"Guide: http://{here}:{port}/ (stop with Ctrl-C)", flush=True)
     if host not in ("127.0.0.1", "localhost", "::1"):
-        print("note: other devices keep it for use without a network only from an https address", flush=True)
+        print("note: other devices can use it offline only from an https address", flush=True)
     run_local_app(made, host=host, port=port)

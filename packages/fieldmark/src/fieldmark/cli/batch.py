@@ -51,7 +51,7 @@ def identify_batch(
     from fieldmark.identification.review.observations import media_in
 
     if out is None:
-        raise MisuseError("Many observations are answered into a folder: add --out ANSWERS.")
+        raise MisuseError("For many files, name a folder for the answers: add --out ANSWERS.")
     media = media_in(place)
     where = {"engine": engine, "address": address}
     if model is not None or len(media) == 1:
@@ -123,7 +123,7 @@ def danger_lines(dangers: Mapping[str, Any]) -> Iterator[str]:
         could_be = f": they could be {'; '.join(names[:SHOWN])}{more}" if names else ""
         yield f"BE CAREFUL with {dangers['observations']:,} observations (column danger){could_be}."
     if dangers["improbable"]:
-        yield f"For {dangers['improbable']:,} observations danger is improbable, but not ruled out (column danger)."
+        yield f"For {dangers['improbable']:,} observations danger is unlikely, but not ruled out (column danger)."
 
 
 def write_forms(out: Path, forms: BatchForms) -> list[Path]:

@@ -22,7 +22,7 @@ def calibrate(
     out: Annotated[Path | None, typer.Option(help="The folder to write; MODEL-calibrated if not given.")] = None,
     synonyms: Annotated[Path | None, typer.Option(help="A table synonym,name for names in the table.")] = None,
     overwrite: Overwrite = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what it did as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Calibrate a model with answers that you have checked."""
     from fieldmark.cli.output import print_json

@@ -32,16 +32,16 @@ def check(
         typer.Option(
             "--media/--no-media",
             "--photos/--no-photos",
-            help="Open every photo or recording to its end; done by itself for your own on this machine.",
+            help="Decode every photo or recording completely; the default for your own local files.",
         ),
     ] = None,
     near_duplicates: Annotated[
         bool,
-        typer.Option("--near-duplicates", help="Also look for photos that look the same in two parts or classes."),
+        typer.Option("--near-duplicates", help="Also find near-duplicate photos across parts or classes."),
     ] = False,
     labels: Annotated[
         bool,
-        typer.Option("--labels", help="Also list labels that models doubt which have not learned from them."),
+        typer.Option("--labels", help="Also list labels that cross-validated models doubt."),
     ] = False,
     out: Annotated[
         Path | None, typer.Option(help="With --labels: a folder for all of them, for `fieldmark review`.")
@@ -74,7 +74,7 @@ def check(
         media = known is not None and known.homepage is None and not is_address(root)
     report = CHECKS[name](release_of(name, root), media=media, near_duplicates=near_duplicates)
     if not any(number for part in report.counts for number in asdict(part.found).values()):
-        hint = "Is the path right, and the release of this dataset?"
+        hint = "Check the path, and that it is a release of this dataset."
         raise InputError(report.root, found=f"no part of {name}", expected="the root of a release", hint=hint)
     not_sought = not_looked_for(report, media=media, near_duplicates=near_duplicates)
     doubts = _doubts(name, root, settings or [], out) if labels else None
@@ -101,7 +101,7 @@ def _print(report: CheckReport, not_sought: Sequence[str]) -> None:
     table = [[title, *("" if count[name] is None else f"{count[name]:,}" for name in counted)] for title, count in rows]
     print_table(["part", *(name.replace("_", " ") for name in counted)], table)
     if report.simulated:
-        print("simulated release: the published counts are not shown beside it")
+        print("simulated release: not compared with the published counts")
     for problem in report.problems:
         print(f"{problem.severity}: {problem.what} ({problem.times:,})")
         for place in problem.places[:SHOWN]:
@@ -109,9 +109,9 @@ def _print(report: CheckReport, not_sought: Sequence[str]) -> None:
         if len(problem.places) > SHOWN:
             print(f"    and {len(problem.places) - SHOWN:,} more; --json lists all of them")
     if not report.problems:
-        print("nothing is missing, broken or leaking")
+        print("no files missing or broken, no leaks")
     for what in not_sought:
-        print(f"not looked for: {what}")
+        print(f"not checked: {what}")
 
 
 def _doubts(name: str, root: Path, settings: list[str], out: Path | None) -> LabelDoubts:
@@ -133,11 +133,11 @@ def _print_doubts(doubts: LabelDoubts, out: Path | None) -> None:
 
     entries = list(doubts.answers.entries())
     print(
-        f"{len(entries):,} of {doubts.items:,} labels are doubted by models that have not learned from them; "
-        f"these models name {100 * doubts.agree:.0f} % of the labels themselves"
+        f"{len(entries):,} of {doubts.items:,} labels are doubted by cross-validated models "
+        f"(accuracy {100 * doubts.agree:.0f} %)"
     )
     if doubts.few:
-        print(f"note: {doubts.few:,} labels are of classes with fewer than three items, about which nothing is said")
+        print(f"note: {doubts.few:,} labels were not checked: their classes have fewer than three items")
     rows = [
         [str(entry.files[0]), entry.given or "", entry.name, f"{100 * (entry.probability or 0):.0f} %"]
         for entry in entries[:SHOWN]
@@ -147,6 +147,6 @@ def _print_doubts(doubts: LabelDoubts, out: Path | None) -> None:
     if len(entries) > SHOWN:
         print(f"and {len(entries) - SHOWN:,} more{'' if out else '; all of them with --out FOLDER'}")
     if out is not None:
-        print(f"all in {out}; look at them: fieldmark review {out}")
+        print(f"all in {out}; review them: fieldmark review {out}")
     if doubts.simulated:
         print("simulated release")

@@ -18,9 +18,9 @@ def compare(
     runs: Annotated[
         list[Path], typer.Argument(help="Folders of runs, scorecards, or run files from elsewhere, on the same units.")
     ],
-    metric: Annotated[str | None, typer.Option(help="By which metric; the primary one if not given.")] = None,
+    metric: Annotated[str | None, typer.Option(help="The metric; the primary one if not given.")] = None,
     benchmark: Annotated[
-        str | None, typer.Option(help="What run files answer; that of the other runs if not given.")
+        str | None, typer.Option(help="The benchmark of run files; that of the other runs if not given.")
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help="The release that holds the truth for run files; that of the other runs.")
@@ -28,10 +28,12 @@ def compare(
     truth: Annotated[Path | None, typer.Option(help="Or the truth as CSV: id,label and optionally unit.")] = None,
     classes: Annotated[Path | None, typer.Option(help="With --truth: the classes as CSV: label.")] = None,
     media: Annotated[Path | None, typer.Option(help="With --truth of soundscapes: the recordings as CSV.")] = None,
-    split: Annotated[str | None, typer.Option(help="The part that run files answer; test if no run says.")] = None,
+    split: Annotated[
+        str | None, typer.Option(help="The part that run files predict; test if no run says otherwise.")
+    ] = None,
     markdown: Annotated[Path | None, typer.Option(help="Also write the table as Markdown.")] = None,
     latex: Annotated[Path | None, typer.Option(help="Also write the table as LaTeX.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Also draw it (.png, .svg, .pdf).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Also plot it (.png, .svg, .pdf).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
 ) -> None:
     """Compare runs: paired differences with intervals, ranks, and which are separable."""

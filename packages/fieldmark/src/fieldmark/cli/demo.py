@@ -30,9 +30,9 @@ def demo(
     print_scorecards({name: _in_short(result.scorecard) for name, result in made.runs.items()})
     print(f"report in {made.report}")
     model = made.runs["linear"].folder
-    print(f"a page that names photos of its simulated species: fieldmark identify --serve --model {model}")
+    print(f"identify photos of its simulated species: fieldmark identify --serve --model {model}")
     if find_spec("fieldmark_challenge"):
-        print(f"the platform with that page: fieldmark serve --model {model}")
+        print(f"the platform with that model: fieldmark serve --model {model}")
 
 
 def _in_short(card: Scorecard) -> Scorecard:

@@ -65,27 +65,27 @@ def detections(
     ] = None,
     rule: Annotated[RuleKind, typer.Option(help="What is compared.")] = RuleKind.WINDOW,
     window: Annotated[float, typer.Option(help="How long windows (and clips) are, in seconds.")] = 3.0,
-    hop: Annotated[float, typer.Option(help="How far apart windows begin; 0 for as far as they are long.")] = 0.0,
-    overlap: Annotated[float, typer.Option(help="How many seconds must be shared; 0 for any part.")] = 0.0,
-    by: Annotated[IntervalUnit, typer.Option(help="What intervals are over.")] = IntervalUnit.RECORDING,
+    hop: Annotated[float, typer.Option(help="Hop between windows in seconds; 0 for the window length.")] = 0.0,
+    overlap: Annotated[float, typer.Option(help="The least overlap in seconds; 0 for any.")] = 0.0,
+    by: Annotated[IntervalUnit, typer.Option(help="The independent unit of intervals.")] = IntervalUnit.RECORDING,
     at_least: Annotated[
-        float | None, typer.Option(help="From which score on precision and recall are given; all if not given.")
+        float | None, typer.Option(help="The score threshold for precision and recall; all detections if not given.")
     ] = None,
-    label: Annotated[str | None, typer.Option(help="The species of annotations that name none.")] = None,
+    label: Annotated[str | None, typer.Option(help="The species, if annotations name none.")] = None,
     complete: Annotated[
         bool, typer.Option("--complete", help="Annotators noted every species that they heard.")
     ] = False,
-    promise: Annotated[float, typer.Option(help="The precision that thresholds promise.")] = 0.9,
-    risk: Annotated[float, typer.Option(help="The chance that a threshold does not keep its promise.")] = 0.05,
+    promise: Annotated[float, typer.Option(help="The least precision that thresholds promise.")] = 0.9,
+    risk: Annotated[float, typer.Option(help="The risk that the precision is lower than promised.")] = 0.05,
     names: Annotated[
         list[Path] | None, typer.Option(help="A further source of names (see `fieldmark names`); repeatable.")
     ] = None,
     thresholds: Annotated[
         Path | None, typer.Option(help="Write tables of thresholds for identify and BirdNET into this folder.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw how often scores are right, as PNG or SVG.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Plot precision by score, as PNG or SVG.")] = None,
     listen: Annotated[
-        int | None, typer.Option(min=12, help="Draw so many clips to listen to, into --out, for `fieldmark review`.")
+        int | None, typer.Option(min=12, help="Draw this many clips to listen to, into --out, for `fieldmark review`.")
     ] = None,
     species: Annotated[list[str] | None, typer.Option(help="With --listen: which species; repeatable.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="With --listen: the seed of the draw.")] = 0,
@@ -187,19 +187,19 @@ def _print_card(card: DetectionCard) -> None:
     ]
     print_table(columns, rows)
     print(f"\nRule: {card.rule}.")
-    print(f"{card.seconds / 60:,.1f} minutes of {card.units:,} {card.unit}s were listened to.")
+    print(f"{card.seconds / 60:,.1f} minutes of {card.units:,} {card.unit}s were annotated.")
     if card.rules:
         print("\nUnder other rules, all species together:")
         numbers = [[one.rule, *map(_percent, (one.precision, one.recall, one.average_precision))] for one in card.rules]
         print_table(["rule", "precision", "recall", "mean average precision"], numbers)
-    print(f"\nThresholds from which on at least {_percent(card.thresholds[0].promise)} % are right:")
+    print(f"\nThresholds with a precision of at least {_percent(card.thresholds[0].promise)} %:")
     shown = [
         [
             one.name,
             "none" if one.at_least is None else f"{one.at_least:.3f}",
             f"{one.pooled} species" if one.pooled else "own",
             _percent(one.recall) if one.at_least is not None else "",
-            one.reason + (f"; about {one.more:,} more would do" if one.more else ""),
+            one.reason + (f"; about {one.more:,} more would be enough" if one.more else ""),
         ]
         for one in card.thresholds
     ]
@@ -207,6 +207,8 @@ def _print_card(card: DetectionCard) -> None:
     strange = [one for one in card.names if one.how in ("ambiguous", "not found")]
     for match in strange[:10]:
         print(f"note: the name {match.given!r} is {match.how} {match.note}".rstrip())
+    if any(match.how == "not found" for match in strange):
+        print("note: add other names by --names FILE, a table synonym,name")
     for remark in card.remarks:
         print(f"note: {remark}")
 

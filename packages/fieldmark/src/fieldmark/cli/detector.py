@@ -24,7 +24,7 @@ def detector(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting: size, epochs, batch, lr, ...")
     ] = None,
     seed: DrawSeed = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Train a Faster R-CNN that crops photos (`fit --method detect --set finder=FILE`)."""
     from fieldmark.cli.output import print_json

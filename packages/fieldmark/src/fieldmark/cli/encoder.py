@@ -25,7 +25,7 @@ def train(
     ] = None,
     seed: DrawSeed = 0,
     overwrite: Overwrite = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Train an encoder on the photos of one or more folders; their own test parts are left out."""
     from fieldmark.cli.output import print_json

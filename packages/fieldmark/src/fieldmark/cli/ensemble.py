@@ -23,7 +23,7 @@ def ensemble(
     ],
     out: Annotated[Path, typer.Option(help="The folder for the run.")],
     mean: Annotated[
-        Literal["probabilities", "logits", "ranks"], typer.Option(help="Of what the mean is taken.")
+        Literal["probabilities", "logits", "ranks"], typer.Option(help="What to average.")
     ] = "probabilities",
     weights: Annotated[
         str, typer.Option(help="equal, val (the mixture of lowest log loss there), or numbers: 0.5,0.3,0.2.")

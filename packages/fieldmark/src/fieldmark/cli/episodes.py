@@ -24,14 +24,14 @@ def episodes(
     method: Annotated[
         list[str], typer.Option(metavar="NAME[:KEY=VALUE,...]", help="A method, with settings of its own.")
     ],
-    out: Annotated[Path | None, typer.Option(help="Where to write, or go on; runs/BENCHMARK-episodes.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder to write or continue; runs/BENCHMARK-episodes.")] = None,
     shots: Annotated[str, typer.Option(help="Training photos per class, separated by commas.")] = "1,2,4,8",
-    draws: Annotated[int, typer.Option(help="How often they are drawn.")] = 10,
+    draws: Annotated[int, typer.Option(help="The number of draws.")] = 10,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of all methods (features, ...).")
     ] = None,
     steps: Annotated[list[str] | None, typer.Option("--step", help="A step after every method, in order.")] = None,
-    metric: Annotated[str | None, typer.Option(help="Which score to show; the primary one if not given.")] = None,
+    metric: Annotated[str | None, typer.Option(help="The score to show; the primary one if not given.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the draws.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:

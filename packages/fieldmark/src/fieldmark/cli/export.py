@@ -50,7 +50,7 @@ def coco(
         Path | None,
         typer.Option(help="A split file (`fieldmark export split`): each image says which part it is in."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Write a dataset, or a part of it, as COCO JSON: images, categories, labels, masks."""
     from dataclasses import asdict
@@ -78,7 +78,7 @@ def split(
     data: ReleaseOrPhotos,
     out: Annotated[Path, typer.Option(help="The CSV file to write (id,part); a JSON file beside it says how.")],
     seed: Annotated[int, typer.Option(min=0, help="The seed of parts that are drawn, as given to `fit`.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Write the parts of a benchmark, drawn or as released, as a split file: for other tools, and for `fit --split`."""
     from fieldmark.cli.output import print_json, print_table
@@ -107,12 +107,12 @@ def darwin_core(
     run: Annotated[
         Path | None, typer.Option(help="The folder of a run on this dataset: its answers become identifications.")
     ] = None,
-    answers: Annotated[int, typer.Option(min=1, help="How many answers for each item, best first.")] = 1,
+    answers: Annotated[int, typer.Option(min=1, help="The number of answers per item, best first.")] = 1,
     photos: Annotated[bool, typer.Option("--photos", help="Put the photos themselves into the archive.")] = False,
     title: Annotated[str, typer.Option(help="The title of the dataset; its name if not given.")] = "",
-    creator: Annotated[str, typer.Option(help="Who answers for it: a person or an organization.")] = "not stated",
+    creator: Annotated[str, typer.Option(help="The publisher: a person or an organization.")] = "not stated",
     subset: Annotated[str, typer.Option(help="The subset, where there are any; that of the run's benchmark.")] = "all",
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Write a dataset, and the answers of a run, as a Darwin Core Archive for GBIF and others."""
     from dataclasses import asdict
@@ -144,7 +144,7 @@ def darwin_core(
 def onnx(
     model: Annotated[str, typer.Argument(help="The folder of a model or a run, or hf://owner/name.")],
     out: Annotated[Path, typer.Option(help="The file to write.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Write the network of a fitted model as ONNX, checked against torch."""
     from dataclasses import asdict
@@ -173,15 +173,16 @@ def app_guide(
             "where a first visit then takes at most 12 MB, else 8-bit."
         ),
     ] = "auto",
-    title: Annotated[str, typer.Option(help="What the guide is called.")] = "",
+    title: Annotated[str, typer.Option(help="The title of the guide.")] = "",
     pictures: Annotated[
-        int, typer.Option(min=0, help="How many training photos it shows, small, spread over the names; 0 for none.")
+        int,
+        typer.Option(
+            min=0, help="How many training photos to include as thumbnails, spread over the species; 0 for none."
+        ),
     ] = 600,
-    data: Annotated[
-        Path | None, typer.Option(help="The photos that the model was fitted to, if they lie elsewhere now.")
-    ] = None,
+    data: Annotated[Path | None, typer.Option(help="The training photos, if they have moved.")] = None,
     overwrite: Overwrite = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Write a model as a field guide: a folder of static files that answers in a browser, without a network."""
     from dataclasses import asdict
@@ -195,19 +196,23 @@ def app_guide(
         return
     print(
         f"{written.labels:,} names, {written.pictures:,} pictures, weights in {written.precision} in {out}: "
-        f"a first visit takes {written.first_load / 1e6:.1f} MB"
+        f"first download: {written.first_load / 1e6:.1f} MB"
     )
     if written.too_large:
         print(
-            f"note: that is more than {MOST_FIRST_LOAD / 1e6:.0f} MB; --weights 8-bit, fewer --pictures or a smaller "
-            "network make it less"
+            f"note: that is more than {MOST_FIRST_LOAD / 1e6:.0f} MB; use --weights 8-bit, fewer --pictures or a "
+            f"smaller network"
         )
     for loss in written.losses.losses:
-        less = "" if loss.less is None else f", {100 * loss.less[0]:+.1f} points to single"
-        print(f"  {loss.precision}: {100 * loss.right[0]:.1f} % of {written.losses.observations} on val right{less}")
+        right = f"{100 * loss.right[0]:.1f} % of {written.losses.observations} observations of val correct"
+        print(f"  {loss.precision}: {right}{'' if loss.less is None else _loss(*loss.less)}")
     if written.losses.not_measured:
-        print(f"note: what smaller weights cost was not measured. {written.losses.not_measured}")
+        print(f"note: the loss from smaller weights was not measured. {written.losses.not_measured}")
     print(f"try it: fieldmark app {out}")
+
+
+def _loss(value: float, low: float, high: float) -> str:
+    return f", {100 * value:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}] points to single precision"
 
 
 def snakeclef_2020(
@@ -215,7 +220,7 @@ def snakeclef_2020(
     model: Annotated[Path, typer.Option(help="The folder of a model, or of the run that made it.")],
     author: Annotated[str, typer.Option(help="Who submits: a name on the platform.")] = "",
     overwrite: Overwrite = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Write a model as a code submission: a folder with run.sh, as SnakeCLEF 2020 asked for.
 

@@ -60,7 +60,7 @@ def fit(
         typer.Option(
             "--step",
             autocompletion=completion.steps,
-            help="A step after the method, in order; a default if none is given. Settings: NAME:KEY=VALUE,...",
+            help="A step after the method, in order; the default steps if none is given. Settings: NAME:KEY=VALUE,...",
         ),
     ] = None,
     external_data: Annotated[
@@ -68,7 +68,7 @@ def fit(
         typer.Option(
             "--external-data",
             metavar="TEXT",
-            help="What besides the release was used; pre-trained weights declare themselves.",
+            help="External data used; pretrained weights are recorded automatically.",
         ),
     ] = None,
     split: Annotated[
@@ -82,7 +82,7 @@ def fit(
             help="Choose a setting by cross-validation on train; `auto` takes the settings that the method suggests.",
         ),
     ] = None,
-    folds: Annotated[int, typer.Option(min=2, help="With --search: how many folds.")] = 5,
+    folds: Annotated[int, typer.Option(min=2, help="With --search: the number of folds.")] = 5,
     folds_by: Annotated[
         str,
         typer.Option(help="With --search: what stays together: unit, day, block:METRES, or a column such as site."),
@@ -92,7 +92,7 @@ def fit(
         typer.Option(
             "--extra-annotations",
             metavar="TEXT",
-            help="What was annotated on the photos or recordings of the release beyond what it holds.",
+            help="Extra annotations made on the photos or recordings of the release.",
         ),
     ] = None,
     add: Annotated[
@@ -102,14 +102,14 @@ def fit(
     pooling: Annotated[
         str,
         typer.Option(
-            help="Items of several photos: from their mean features, or each answered and pooled: mean, max, attention."
+            help="For items with several photos: use mean features, or pool predictions: mean, max, attention."
         ),
     ] = "features",
     walled: Annotated[
         bool,
         typer.Option(
             "--walled",
-            help="Run the method (of another package) in a process that is given what it may see, and nothing else.",
+            help="Run the method (of another package) in a sandbox with only the data it may see.",
         ),
     ] = False,
     trust_code: TrustCode = False,
@@ -117,14 +117,16 @@ def fit(
         bool,
         typer.Option(
             "--skip-broken",
-            help="Leave files out that cannot be read, never those of an official test part; the run records them.",
+            help="Skip files that cannot be read, except in an official test set; the run records them.",
         ),
     ] = False,
-    minutes: Annotated[float, typer.Option(min=0.01, help="With auto: how long it may take.")] = 10.0,
+    minutes: Annotated[float, typer.Option(min=0.01, help="With auto: the time limit.")] = 10.0,
     single: Annotated[bool, typer.Option("--single", help="With auto: one chain and no ensemble.")] = False,
     repeats: Annotated[
         int | None,
-        typer.Option(min=2, help="Fit with so many seeds, and show how much of the spread is split and how much test."),
+        typer.Option(
+            min=2, help="Fit with this many seeds, and separate the spread of splits from that of the test set."
+        ),
     ] = None,
     browser: Annotated[
         bool,
@@ -257,4 +259,4 @@ def _print(result: FitResult) -> None:
         print_unknown(result.unknown)
     if run.search is not None:
         print(f"{run.search['trials']} trials in {folder / run.search['table']}")
-    print(f"run in {folder}; a page about it: fieldmark report {folder}")
+    print(f"run in {folder}; next: fieldmark report {folder}")

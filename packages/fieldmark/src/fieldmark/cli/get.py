@@ -23,22 +23,18 @@ def add_to(app: typer.Typer) -> None:
 
 def get(
     name: Annotated[str, typer.Argument(help="The release: fungitastic, fgvcx-fungi-2018, semi-inat-2021, ...")],
-    root: Annotated[
-        Path | None, typer.Argument(help="The folder that the release lies in, or is to lie in; not needed to --list.")
-    ] = None,
+    root: Annotated[Path | None, typer.Argument(help="The folder of the release; not needed with --list.")] = None,
     only: Annotated[
         list[str] | None,
         typer.Option(metavar="TAG", help="A part (`--list` shows the tags); with commas: all of them at once; or all."),
     ] = None,
     found: Annotated[
-        list[Path] | None, typer.Option(metavar="DIR", help="A folder with files that were downloaded before.")
+        list[Path] | None, typer.Option(metavar="DIR", help="A folder with files downloaded earlier.")
     ] = None,
-    mirror: Annotated[
-        list[str] | None, typer.Option(metavar="URL", help="An address with copies of the files, tried first.")
-    ] = None,
-    list_only: Annotated[bool, typer.Option("--list", help="Show the files and fetch nothing.")] = False,
+    mirror: Annotated[list[str] | None, typer.Option(metavar="URL", help="A mirror to try first.")] = None,
+    list_only: Annotated[bool, typer.Option("--list", help="Show the files without downloading.")] = False,
     keep_archives: Annotated[bool, typer.Option("--keep-archives", help="Keep archives after unpacking.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Download a release, verify and unpack it."""
     from fieldmark.cli.output import print_json
@@ -48,7 +44,7 @@ def get(
 
     manifest = manifest_of(name)
     if root is None and not list_only:
-        raise MisuseError(f"A release needs a place: fieldmark get {name} ROOT, or --list to see what there is.")
+        raise MisuseError(f"Name a folder: fieldmark get {name} ROOT, or --list to see what there is.")
     # The terms come first, and on standard error, so that --json stays one document.
     print(f"{manifest.name}: {manifest.homepage}\nlicense: {manifest.license}", file=sys.stderr)
     if list_only:
@@ -106,7 +102,7 @@ def _print_report(report: Report, layout: str) -> None:
     there = sum(file.outcome != "failed" for file in report.files)
     print(f"{there} of {len(report.files)} files of {report.name} are in {report.root}")
     if report.complete:
-        print(f"look it over with: fieldmark check {report.name} {report.root}")
+        print(f"check it: fieldmark check {report.name} {report.root}")
     elif layout:
         print(f"It must lie on disk as:{layout}", end="")
 

@@ -47,25 +47,23 @@ def identify(
         str | None,
         typer.Option(
             help="The folder of a model or of the run that made it, or bioclip-2, bioclip, clip-b32 or siglip2-b with "
-            "--checklist. If not given: birdnet (BirdNET itself) for a recording, imagenet for a photo: a pretrained "
-            "model that knows little."
+            "--checklist. If not given: birdnet (BirdNET itself) for a recording, imagenet for a photo (knows few "
+            "species)."
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many names to give for a photo.")] = 3,
-    at_least: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="From which score on a name stands in a timeline.")
-    ] = 0.25,
+    top: Annotated[int, typer.Option(min=1, help="The number of names for a photo.")] = 3,
+    at_least: Annotated[float, typer.Option(min=0.0, max=1.0, help="The lowest score shown in a timeline.")] = 0.25,
     pooling: Annotated[str, typer.Option(help="How several photos are pooled: mean, max or attention.")] = "mean",
     form: Annotated[
         Form,
         typer.Option(
             "--format",
-            help="How it is written: csv, raven, audacity for a recording, darwin-core for photos; "
+            help="The output format: csv, raven, audacity for a recording, darwin-core for photos; "
             "for many also parquet, camtrap.",
         ),
     ] = Form.TABLE,
     out: Annotated[
-        Path | None, typer.Option(help="Write it there (csv, raven, audacity, darwin-core); for many: the folder.")
+        Path | None, typer.Option(help="The file to write (csv, raven, audacity, darwin-core); for many: the folder.")
     ] = None,
     lat: Annotated[float | None, typer.Option(min=-90, max=90, help="Where it was taken, in degrees.")] = None,
     lon: Annotated[float | None, typer.Option(min=-180, max=180, help="Where it was taken, in degrees.")] = None,
@@ -73,22 +71,20 @@ def identify(
     site: Annotated[str | None, typer.Option(help="The site, for models with a prior of sites.")] = None,
     country: Annotated[str | None, typer.Option(help="The country, for models with a prior of countries.")] = None,
     habitat: Annotated[str | None, typer.Option(help="The habitat, for models with a prior of habitats.")] = None,
-    substrate: Annotated[str | None, typer.Option(help="What it grows on, for models with a prior of that.")] = None,
-    exif: Annotated[bool, typer.Option("--exif", help="Read date and place from what the camera noted.")] = False,
+    substrate: Annotated[
+        str | None, typer.Option(help="What it grows on, for models with a prior of substrates.")
+    ] = None,
+    exif: Annotated[bool, typer.Option("--exif", help="Read date and place from the photo's EXIF data.")] = False,
     only: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="TAXON|LIST", help="Answer nothing else: a name, a taxon, or a file of names; repeatable."
-        ),
+        typer.Option(metavar="TAXON|LIST", help="Only these: a name, a taxon, or a file of names; repeatable."),
     ] = None,
     exclude: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="TAXON|LIST", help="Do not answer these: a name, a taxon, or a file of names; repeatable."
-        ),
+        typer.Option(metavar="TAXON|LIST", help="Never these: a name, a taxon, or a file of names; repeatable."),
     ] = None,
     thresholds: Annotated[
-        Path | None, typer.Option(help="A table name,at_least: species are named from these probabilities on only.")
+        Path | None, typer.Option(help="A table name,at_least: the lowest probability at which each species is named.")
     ] = None,
     calibration: Annotated[
         Path | None,
@@ -97,7 +93,7 @@ def identify(
         ),
     ] = None,
     synonyms: Annotated[
-        Path | None, typer.Option(help="A table synonym,name: other names for those that the model knows.")
+        Path | None, typer.Option(help="A table synonym,name: other names for the model's labels.")
     ] = None,
     common_names: Annotated[
         Path | None, typer.Option(help="A table name,language,common_name to show names in other languages.")
@@ -110,19 +106,19 @@ def identify(
         ),
     ] = None,
     overlay: Annotated[
-        Path | None, typer.Option(help="Write where the model looks as a PNG to lay over the photo.")
+        Path | None, typer.Option(help="Write where the model looks, as a PNG overlay for the photo.")
     ] = None,
-    serve: Annotated[bool, typer.Option("--serve", help="Answer on a page of this machine.")] = False,
+    serve: Annotated[bool, typer.Option("--serve", help="Start a web page for identification.")] = False,
     host: Annotated[str, typer.Option(help="With --serve: the address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="With --serve: the port to listen on.")] = 8002,
     keep_in: Annotated[
-        Path | None, typer.Option(help="With --serve: a folder for photos that people let you keep.")
+        Path | None, typer.Option(help="With --serve: a folder for photos that users agree to share.")
     ] = None,
     identify_seconds: IdentifySeconds = 600,
     identify_questions: IdentifyQuestions = 60,
-    html: Annotated[Path | None, typer.Option(help="Write the answer as a page with pictures or sound.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the answer as an HTML page with pictures or sound.")] = None,
     each_window: Annotated[
-        bool, typer.Option("--each-window", help="Keep windows of the same name apart that touch each other.")
+        bool, typer.Option("--each-window", help="Do not merge adjacent windows of the same name.")
     ] = False,
     time_zone: Annotated[
         str, typer.Option(help="For camtrap: the time zone of the camera clocks, such as +01:00.")
@@ -158,7 +154,7 @@ class Refusal(NamedTuple):
 
 
 def _for_one(options: SimpleNamespace) -> str:
-    names = ("common_names", "checklist", "calibration", "overlay", "html", "each_window")
+    names = ("common_names", "checklist", "calibration", "overlay", "html")
     return ", ".join(f"--{name.replace('_', '-')}" for name in names if getattr(options, name))
 
 
@@ -180,19 +176,22 @@ def _is_visual(file: Path) -> bool:
 
 # Asked in this order.
 REFUSALS = (
-    Refusal(("serve",), lambda on: on.files, "--serve answers on a page: leave the files out."),
+    Refusal(("serve",), lambda on: on.files, "--serve starts a web page: leave the files out."),
     Refusal(
         ("one", "many"),
         lambda on: not on.files,
-        "There is nothing to identify: give a photo, a recording, a folder or a table; or --serve.",
+        "Nothing to identify: give a photo, a recording, a folder or a table; or --serve.",
     ),
-    Refusal(("one", "each", "many"), lambda on: (on.lat is None) != (on.lon is None), "--lat and --lon go together."),
+    Refusal(
+        ("one", "each", "many"),
+        lambda on: (on.lat is None) != (on.lon is None),
+        "--lat and --lon must be given together.",
+    ),
     Refusal(("many",), _for_one, "{}: for one photo or recording, not for a folder or a table of many."),
     Refusal(
         ("each",),
-        lambda on: _for_one(on) or on.out or on.form is not Form.TABLE,
-        "Several recordings are printed one after the other. To write their answers, give the folder that holds them: "
-        "fieldmark identify FOLDER --out ANSWERS.",
+        lambda on: _for_one(on) or on.each_window or on.out or on.form is not Form.TABLE,
+        "To write answers for several recordings, give their folder: fieldmark identify FOLDER --out ANSWERS.",
     ),
     Refusal(
         ("many",),
@@ -315,6 +314,7 @@ def _identify_many(options: SimpleNamespace) -> None:
         options.exif,
         options.thresholds,
         _synonyms(options),
+        options.each_window,
     )
     forms = BatchForms([] if options.form is Form.TABLE else [options.form.value], zone=options.time_zone)
     where = {"engine": options.engine, "address": options.address, "as_json": options.as_json}
@@ -435,7 +435,7 @@ def _print_timeline(answer: Timeline, form: Form, out: Path | None, each_window:
             print_table(["name", "species", "score", *(["probability"] if calibrated else []), "from", "to"], rows)
         else:
             length = f"{answer.seconds:.1f} s" if answer.seconds >= 0.1 else "less than 0.1 s"
-            print(f"No voice scores {answer.at_least:g} or more in {length}.")
+            print(f"No species scores {answer.at_least:g} or more in {length}.")
     for line in (*([removed_line(answer)] if answer.removed else []), *answer.ignored):
         print(line)
     _print_notes(answer.remarks, answer.simulated)

@@ -76,7 +76,7 @@ def list_kind(
         _show_editions(challenge, as_json=as_json)
         return
     if kind not in list(Kind):
-        raise MisuseError(f"There is nothing called {kind!r} to list. {did_you_mean(kind, Kind)}")
+        raise MisuseError(f"Nothing called {kind!r} can be listed. {did_you_mean(kind, Kind)}")
     if name is not None:
         (_show_record if kind == Kind.DATASETS else partial(_show_one, kind))(name, as_json=as_json)
         return
@@ -185,7 +185,7 @@ def _print_names(everything: dict[str, dict[str, str]]) -> None:
     for kind, entries in everything.items():
         print(f"{kind}:")
         print(textwrap.fill(", ".join(entries), 100, initial_indent="  ", subsequent_indent="  ", **UNBROKEN))
-    print("with a line about each: fieldmark list KIND; with settings: fieldmark list methods NAME")
+    print("one line about each: fieldmark list KIND; settings: fieldmark list methods NAME")
 
 
 # Where each registry lives.
@@ -223,7 +223,7 @@ def _backbones() -> dict[str, str]:
     packaged = {name: f"ImageNet weights in the package {package}" for name, (package, _) in PACKAGED.items()}
     anything = {
         "<any timm name>": "weights from the hub, or from a file with --set weights=FILE",
-        "openclip:<name>": "the same, for networks of open_clip",
+        "openclip:<name>": "open_clip networks, the same way",
         "hf-hub:<org>/<name>": "a repository of the hub; local-dir:<folder> for one on disk",
     }
     return packaged | anything | {name: f"for recordings: {about}" for name, about in EMBEDDERS.items()}

@@ -27,7 +27,7 @@ def names(
     table: Annotated[
         Path, typer.Argument(help="A list of names, or a CSV table with a column name, label or species.")
     ],
-    to: Annotated[Vocabulary, typer.Option(help="Whose words to give.")] = Vocabulary.SCIENTIFIC,
+    to: Annotated[Vocabulary, typer.Option(help="The names to convert to.")] = Vocabulary.SCIENTIFIC,
     source: Annotated[
         list[Path] | None,
         typer.Option(
@@ -35,7 +35,7 @@ def names(
             "repeatable. Those of installed packages are read as well."
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the table name,found,how,note there.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the table name,found,how,note to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
     """Match species names between tables, offline."""
@@ -57,7 +57,9 @@ def names(
     for name in dict.fromkeys(read_names(table)):
         match = concepts.find(name)
         found = "" if match.concept is None else getattr(match.concept, to.value)
-        note = match.note or (f"known, and without a name of {to.value}" if match.concept and not found else "")
+        note = match.note or (
+            f"known, but no source has its {to.value} name (--source)" if match.concept and not found else ""
+        )
         rows.append({"name": name, "found": found, "how": match.how, "note": note})
     counts = Counter(row["how"] for row in rows)
     if out is not None:

@@ -17,7 +17,9 @@ ReleaseOrPhotos = Annotated[Path, typer.Option(help="The root of the release, or
 MethodSettings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method or its features.")
 ]
-DrawSeed = Annotated[int, typer.Option(min=0, help="The seed of parts that are drawn, where the release has none.")]
+DrawSeed = Annotated[
+    int, typer.Option(min=0, help="The seed of random splits, where the release has no splits of its own.")
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the folder if it exists.")]
 
 
@@ -34,7 +36,7 @@ TrustCode = Annotated[
     typer.Option(
         "--trust-code",
         callback=_trust,
-        help="Read pickled networks and estimators, which can run any code, from whoever made the backbone or model.",
+        help="Load pickled networks and estimators. They can run any code: use it only if you trust their maker.",
     ),
 ]
 EngineOption = Annotated[
@@ -42,7 +44,7 @@ EngineOption = Annotated[
     typer.Option(
         "--engine",
         metavar="local|ray",
-        help="What does the work: this machine, or a Ray cluster (ray:cpus=2,gpus=0.25 for what each block takes).",
+        help="Where to compute: this machine, or a Ray cluster (ray:cpus=2,gpus=0.25 for what each block takes).",
     ),
 ]
 AddressOption = Annotated[
@@ -59,7 +61,7 @@ IdentifySeconds = Annotated[
         "--identify-seconds",
         envvar="FIELDMARK_IDENTIFY_SECONDS",
         min=1,
-        help="Seconds of sound in one question of the page that names photos and recordings.",
+        help="Longest recording per request on the identify page, in seconds.",
     ),
 ]
 IdentifyQuestions = Annotated[
@@ -68,6 +70,6 @@ IdentifyQuestions = Annotated[
         "--identify-questions",
         envvar="FIELDMARK_IDENTIFY_QUESTIONS",
         min=1,
-        help="Questions that one address may ask there in ten minutes.",
+        help="Requests per address in ten minutes on the identify page.",
     ),
 ]

@@ -40,12 +40,12 @@ def predict(
     ] = None,
     answers_each: Annotated[
         int | None,
-        typer.Option("--answers", min=1, help="With --out: how many answers of each item, if not all that may stand."),
+        typer.Option("--answers", min=1, help="With --out: the number of answers per item, if not the maximum."),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many answers to print for each photo.")] = 3,
+    top: Annotated[int, typer.Option(min=1, help="The number of answers to print per photo.")] = 3,
     trust_code: TrustCode = False,
     skip_broken: Annotated[
-        bool, typer.Option("--skip-broken", help="Leave photos out that cannot be read, and say which.")
+        bool, typer.Option("--skip-broken", help="Skip photos that cannot be read, and list them.")
     ] = False,
     engine: EngineOption = "local",
     address: AddressOption = None,
@@ -61,7 +61,7 @@ def predict(
     if bool(photos) == (data is not None):
         raise MisuseError("predict needs either photos or --data ROOT.")
     if skip_broken and data is not None:
-        raise MisuseError("--skip-broken goes with photos: a part of a release is answered as a whole, or not at all.")
+        raise MisuseError("--skip-broken goes with photos: a part of a release is predicted as a whole.")
     loaded = load_model(model, trust_code=trust_code)
     found = find_photos(photos) if photos else []
     found = _readable(found) if skip_broken else found

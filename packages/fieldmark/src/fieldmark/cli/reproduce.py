@@ -21,13 +21,13 @@ def add_to(app: typer.Typer) -> None:
 def reproduce(
     table: Annotated[str, typer.Argument(help="The table (`fieldmark list tables`).")],
     data: Release,
-    out: Annotated[Path | None, typer.Option(help="The folder to write, or go on with; reproduced/TABLE.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder to write or continue; reproduced/TABLE.")] = None,
     only: Annotated[
         list[str] | None, typer.Option(metavar="CELL", help="A cell, or a pattern; all of them if not given.")
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A setting in place of the declared one, where it is known."),
+        typer.Option("--set", metavar="KEY=VALUE", help="A setting to override, where the method has it."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
 ) -> None:

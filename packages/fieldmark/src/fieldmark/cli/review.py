@@ -16,26 +16,26 @@ def review(
     answers: Annotated[
         Path, typer.Argument(help="The folder of answers of `identify --out` or `check --labels --out`.")
     ],
-    share: Annotated[float, typer.Option(help="The share of the finished list that must be right.")] = 0.95,
-    risk: Annotated[float, typer.Option(help="The chance that it is called right enough and is not.")] = 0.05,
-    one_in: Annotated[int, typer.Option(min=1, help="Of so many looks one is drawn at random.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="The seed of those drawn at random; keep it for a review.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Write the finished list there, as CSV, and stop.")] = None,
+    share: Annotated[float, typer.Option(help="The share of the finished list that must be correct.")] = 0.95,
+    risk: Annotated[float, typer.Option(help="The risk of stopping although the list is not correct enough.")] = 0.05,
+    one_in: Annotated[int, typer.Option(min=1, help="One in this many items is drawn at random.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the random items; keep it during a review.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Write the finished list as CSV to this file, and exit.")] = None,
     form: Annotated[
         str | None,
         typer.Option(
-            "--format", help="Write the list into the folder: csv, parquet, darwin-core or camtrap; and stop."
+            "--format", help="Write the list into the folder (csv, parquet, darwin-core or camtrap), and exit."
         ),
     ] = None,
     time_zone: Annotated[str, typer.Option(help="For camtrap: the time zone of the cameras, such as +01:00.")] = "",
-    status: Annotated[bool, typer.Option("--status", help="Say how far the review has come, and stop.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="Print the progress of the review, and exit.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --status: as JSON.")] = False,
     host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen on.")] = 8001,
 ) -> None:
     """Review predictions in the browser: the least certain first, one in ten at random.
 
-    Everything that is said is kept in the folder at once; the same command goes on later.
+    Answers are saved to the folder at once; run the same command again to continue.
     """
     from fieldmark.errors import MisuseError
     from fieldmark.identification.review.session import Review
@@ -85,11 +85,11 @@ def _print_status(opened: object, *, as_json: bool) -> None:
     if as_json:
         print_json(asdict(progress))
         return
-    print(f"{progress.looked:,} of {progress.entries:,} looked at, {progress.corrected:,} corrected")
+    print(f"{progress.looked:,} of {progress.entries:,} reviewed, {progress.corrected:,} corrected")
     if progress.audit is not None:
         audit = progress.audit
         print(
             f"at least {100 * max(0.0, audit.share_right):.1f} % of the list are right, by {audit.drawn:,} drawn at "
             f"random that stand for {audit.unreached:,} ({audit.wrong:,} of them were wrong)"
         )
-    print("The list is right enough." if progress.enough else "The review goes on.")
+    print("The list is correct enough." if progress.enough else "The review goes on.")

@@ -41,26 +41,26 @@ def score(
     ] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(
-            help="What is measured, if not what the benchmark declares: roc_auc, roc_auc:ties=zero; repeatable."
-        ),
+        typer.Option(help="Metrics instead of those of the benchmark: roc_auc, roc_auc:ties=zero; repeatable."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="With --data: write the folder of a run for a file that was made elsewhere."),
+        typer.Option(help="With --data: save the run file as a run folder."),
     ] = None,
     external_data: Annotated[
         list[str] | None,
         typer.Option(
             "--external-data",
             metavar="TEXT",
-            help="With --out: what besides the release was used, or none; unknown until said.",
+            help="With --out: external data used, or none; unknown if not given.",
         ),
     ] = None,
     overwrite: Overwrite = False,
     receipt: Annotated[
         Path | None,
-        typer.Option("--verify", help="A score receipt to compute again; RUN and the truth, or the files beside it."),
+        typer.Option(
+            "--verify", help="A score receipt to verify by recomputing; RUN and the truth, or the files beside it."
+        ),
     ] = None,
     parts: Annotated[
         Path | None, typer.Option(help="With --verify: which units are public and private, as CSV: unit,part.")
@@ -69,7 +69,7 @@ def score(
     signature_only: Annotated[
         bool,
         typer.Option(
-            "--signature-only", help="With --verify: who signed it, and for which RUN, while the labels are secret."
+            "--signature-only", help="With --verify: check only the signature and the RUN, while the labels are secret."
         ),
     ] = False,
     salt: Annotated[str | None, typer.Option(help="With --verify: the salt, if the receipt is an early one.")] = None,
@@ -114,7 +114,7 @@ def score(
         print_scorecards({runs[0].name: card})
         print_external_data(card)
         if out is not None:
-            print(f"run in {out}; a page about it: fieldmark report {out}")
+            print(f"run in {out}; next: fieldmark report {out}")
 
 
 def _verify_signature(receipt: Path, run: Path | None, signer: str | None, as_json: bool) -> None:
@@ -126,7 +126,7 @@ def _verify_signature(receipt: Path, run: Path | None, signer: str | None, as_js
         print_json({"verified": False, "signature": True, "signed_by": signed_by})
         return
     print(f"the signature holds: {signed_by} gave this receipt out{'' if run is None else f' for {run.name}'}")
-    print("note: no score was computed again; that takes the labels (--verify without --signature-only)")
+    print("note: no score was recomputed; that needs the labels (--verify without --signature-only)")
 
 
 def _verify(
@@ -142,6 +142,6 @@ def _verify(
         return
     print_scorecards({receipt.name: verified.card})
     signed = f", signed by {verified.signed_by}" if verified.signed_by else ""
-    print(f"verified: every score and interval of the receipt was computed again{signed}")
+    print(f"verified: every score and interval of the receipt was recomputed{signed}")
     if verified.remark:
         print(f"note: {verified.remark}")

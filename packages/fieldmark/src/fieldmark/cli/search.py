@@ -17,9 +17,9 @@ def search(
     places: Annotated[
         list[Path], typer.Option("--in", help="Where to search: a folder of photos or recordings, or of answers.")
     ],
-    top: Annotated[int, typer.Option(min=1, help="How many to list.")] = 10,
+    top: Annotated[int, typer.Option(min=1, help="The number of results.")] = 10,
     model: Annotated[
-        Path | None, typer.Option(help="Compare by the features of this model, in place of the usual ones.")
+        Path | None, typer.Option(help="Use the features of this model instead of the default ones.")
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the features.")
@@ -35,7 +35,7 @@ def search(
     from fieldmark.settings import configure, parse_pairs
 
     if model is not None and settings:
-        raise MisuseError("--model has its own settings of features: leave --set out.")
+        raise MisuseError("--model has its own feature settings: leave --set out.")
     features = configure(parse_pairs(settings), FeatureSettings)[0] if settings else None
     if model is not None:
         features = load_model(model).features.get("")

@@ -28,10 +28,8 @@ def species_at(
     date: Annotated[
         datetime.datetime | None, typer.Option(formats=["%Y-%m-%d"], help="The day, for models that read dates.")
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many species to name.")] = 20,
-    data: Annotated[
-        Path | None, typer.Option(help="The root of the release whose maps the model reads, if it has moved.")
-    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="The number of species.")] = 20,
+    data: Annotated[Path | None, typer.Option(help="The release whose maps the model reads, if it has moved.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
 ) -> None:
     """List the species a model expects at a place."""
@@ -58,6 +56,6 @@ def _print(answer: PlaceChecklist) -> None:
     columns["times as likely as elsewhere"] = [f"{one.ratio:.2g}" for one in answer.species]
     print_table(list(columns), list(zip(*columns.values(), strict=True)))
     place = f"{answer.lat:g}, {answer.lon:g}"
-    print(f"the likeliest {len(answer.species):,} of {answer.n_known:,} species at {place}")
+    print(f"the {len(answer.species):,} of {answer.n_known:,} species at {place}")
     for remark in answer.remarks:
         print(f"note: {remark}")

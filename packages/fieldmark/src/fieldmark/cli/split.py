@@ -37,23 +37,23 @@ def split(
     by: Annotated[
         str,
         typer.Option(
-            help="What must not be parted: unit, day, class, block:METRES, cells:METRES, quadrats:METRES (as "
+            help="What stays together: unit, day, class, block:METRES, cells:METRES, quadrats:METRES (as "
             "GeoLifeCLEF cuts them), or a column such as site."
         ),
     ] = "unit",
     val: Annotated[float, typer.Option(help="The share of val, such as 0.1.")] = 0.0,
     test: Annotated[float, typer.Option(help="The share of test; train gets the rest.")] = 0.0,
-    folds: Annotated[int, typer.Option(min=0, help="Make so many folds instead of parts.")] = 0,
+    folds: Annotated[int, typer.Option(min=0, help="The number of folds, instead of parts.")] = 0,
     share_of: Annotated[
         Literal["rows", "groups"] | None,
-        typer.Option(help="Whether shares count rows (the default), or what is not parted (the default of quadrats)."),
+        typer.Option(help="Whether shares count rows (the default) or groups (the default for quadrats)."),
     ] = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="The same seed gives the same split: 0, or 1949 for quadrats.")
     ] = None,
     block: Annotated[float | None, typer.Option(metavar="METRES", help="The same as --by block:METRES.")] = None,
     id_column: Annotated[
-        str | None, typer.Option("--id", help="The column that names a row: id, media_id, file, ... if not given.")
+        str | None, typer.Option("--id", help="The column of row ids: id, media_id, file, ... if not given.")
     ] = None,
     unit: Annotated[
         str | None, typer.Option(help="A column whose rows stay together as well, such as observation.")
@@ -67,7 +67,7 @@ def split(
         typer.Option(help="The column of paths below the table's folder: files with the same bytes stay together."),
     ] = None,
     check: Annotated[
-        list[str] | None, typer.Option(help="Also say how many of these lie in more than one part: site, day, ...")
+        list[str] | None, typer.Option(help="Also count how many of these are in more than one part: site, day, ...")
     ] = None,
     val_from: Annotated[
         str | None, typer.Option(help="Cut by date: the first day of val, such as 2022 or 2022-05-01.")
@@ -102,7 +102,7 @@ def split(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="With --semi: val=5, public=10, private=10, labeled=0.1, ...")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Split a table into train, val and test by site, day, class or spatial block.
 
@@ -200,7 +200,7 @@ def _print_drawn(drawn: DrawnBenchmark) -> None:
     print("species: " + ", ".join(f"{count:,} {kind}" for kind, count in drawn.species.items()))
     for reason, number in drawn.left_out.items():
         print(f"left out: {number:,} records {reason}")
-    print(f"benchmark in {drawn.root}; look it over with: fieldmark check fungitastic {drawn.root}")
+    print(f"benchmark in {drawn.root}; check it: fieldmark check fungitastic {drawn.root}")
 
 
 def _print_semi(result: SemiSplit, out: Path) -> None:

@@ -35,16 +35,14 @@ def submit(
     token: Annotated[
         str, typer.Option(envvar="FIELDMARK_TOKEN", help="An API token with the scopes read and submit.")
     ] = "",
-    title: Annotated[str, typer.Option(help="What to call the run.")] = "",
+    title: Annotated[str, typer.Option(help="The title of the run.")] = "",
     method: Annotated[str, typer.Option(help="How it was made.")] = "",
     external: Annotated[
         str,
-        typer.Option(
-            help="Which external data were used, or none; what run.json of the run records is declared by itself."
-        ),
+        typer.Option(help="External data used, or none; what run.json records is declared automatically."),
     ] = "",
     debug: Annotated[
-        bool, typer.Option("--debug", help="Only try a program out: on public items, free of charge, without a score.")
+        bool, typer.Option("--debug", help="Debug run of a program: on public items, without a score, not counted.")
     ] = False,
     wait: Annotated[bool, typer.Option(help="Wait until it is scored.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the submission as JSON.")] = False,
@@ -140,4 +138,4 @@ def show_submission(sent: dict[str, Any]) -> None:
         print_table([part, "score [95 % interval]"], rows)
         print_cautions([scores])
     if sent["scores"]:
-        print("shares in percent, as on the board")
+        print("shares in percent, as on the leaderboard")

@@ -65,8 +65,8 @@ def list_suites(
 
 def run(
     suite: SuiteName,
-    data: Annotated[Path, typer.Option(help="The root under which the releases lie, a folder each.")],
-    out: Annotated[Path, typer.Option(help="The folder of results to write, or to go on with.")] = Path("results"),
+    data: Annotated[Path, typer.Option(help="The folder that contains the releases, one folder each.")],
+    out: Annotated[Path, typer.Option(help="The folder of results, new or to continue.")] = Path("results"),
     backbone: Annotated[
         list[str] | None, typer.Option(help="A backbone, as in --set backbone=; those of the suite if not given.")
     ] = None,
@@ -78,7 +78,7 @@ def run(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of all models (features, ...).")
     ] = None,
-    processes: Annotated[int, typer.Option(min=1, help="How many cells are worked on at once.")] = 1,
+    processes: Annotated[int, typer.Option(min=1, help="The number of cells to run in parallel.")] = 1,
     engine: EngineOption = "local",
     address: AddressOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
@@ -119,14 +119,14 @@ def run(
 
 def add(
     suite: SuiteName,
-    name: Annotated[str, typer.Argument(metavar="MODEL", help="What the model is called in the table.")],
-    data: Annotated[Path, typer.Option(help="The root under which the releases lie, a folder each.")],
+    name: Annotated[str, typer.Argument(metavar="MODEL", help="The name of the model in the table.")],
+    data: Annotated[Path, typer.Option(help="The folder that contains the releases, one folder each.")],
     answers: Annotated[
         list[str], typer.Option(metavar="CELL=FILE", help="The answers in a cell: a run file, or the folder of a run.")
     ],
     out: Annotated[Path, typer.Option(help="The folder of results.")] = Path("results"),
     external_data: Annotated[
-        list[str] | None, typer.Option(help="What besides the release went in, or none; unknown until it is said.")
+        list[str] | None, typer.Option(help="External data used, or none; unknown if not given.")
     ] = None,
 ) -> None:
     """Score answers that were made elsewhere, and put them into the table of a suite."""
@@ -142,7 +142,7 @@ def add(
 def table(
     suite: SuiteName,
     results: Results,
-    page: Annotated[Path | None, typer.Option(help="Also write a page that needs no other file (HTML).")] = None,
+    page: Annotated[Path | None, typer.Option(help="Also write a self-contained HTML page.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Also write the table as Markdown.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
 ) -> None:
@@ -173,9 +173,9 @@ def table(
 
 def model(
     suite: SuiteName,
-    name: Annotated[str, typer.Argument(metavar="MODEL", help="The model, as the table calls it.")],
+    name: Annotated[str, typer.Argument(metavar="MODEL", help="The name of the model in the table.")],
     results: Results,
-    page: Annotated[Path | None, typer.Option(help="Also write a page that needs no other file (HTML).")] = None,
+    page: Annotated[Path | None, typer.Option(help="Also write a self-contained HTML page.")] = None,
 ) -> None:
     """Show one model: its cells, the species it misses most, and whether its probabilities can be believed."""
     from fieldmark.cli.output import print_table
@@ -214,7 +214,7 @@ def check(results: Results) -> None:
 
 
 def merge(
-    out: Annotated[Path, typer.Argument(help="The folder to write into; what is there stays.")], results: Results
+    out: Annotated[Path, typer.Argument(help="The folder to write into; existing results are kept.")], results: Results
 ) -> None:
     """Put the results of several machines into one folder; two different scores of the same content are refused."""
     from fieldmark.suites.results import merge_results

@@ -22,10 +22,10 @@ def tile(
         str,
         typer.Option(help="The benchmark whose run file is written.", autocompletion=completion.benchmarks),
     ] = "plantclef-2025",
-    tiles: Annotated[int, typer.Option(help="How many tiles stand on a side of a photo.")] = 4,
-    overlap: Annotated[float, typer.Option(help="By which share a tile reaches into its neighbors.")] = 0.0,
-    at_least: Annotated[float, typer.Option(help="From which probability in any tile on a species is listed.")] = 0.5,
-    most: Annotated[int, typer.Option(min=1, help="How many species a plot lists at most.")] = 20,
+    tiles: Annotated[int, typer.Option(help="Tiles per side of a photo.")] = 4,
+    overlap: Annotated[float, typer.Option(help="The overlap of neighboring tiles, as a share.")] = 0.0,
+    at_least: Annotated[float, typer.Option(help="The lowest probability in any tile to list a species.")] = 0.5,
+    most: Annotated[int, typer.Option(min=1, help="The maximum number of species per plot.")] = 20,
 ) -> None:
     """Predict the species of plot photos from tiles."""
     from fieldmark.benchmarks import BENCHMARKS

@@ -42,9 +42,9 @@ def world(
         str | None,
         typer.Option(help="Which edition of the release, where there are several (fungitastic: 2024, 2025)."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same world.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The random seed.")] = 0,
     overwrite: Overwrite = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Simulate a small dataset in the layout of a real one."""
     from fieldmark.by_name import world as make_world

@@ -117,7 +117,7 @@ def _rows(answers: pl.DataFrame, run: Run, dataset: Dataset, part: str) -> pl.Da
     backbone = (run.features or {}).get("backbone")
     model = f"Fieldmark {run.code_version}, method {run.method}" + (f" on {backbone}" if backbone else "")
     sure = pl.concat_str(pl.lit(" Probability "), pl.col("probability").round(4).cast(pl.String), pl.lit("."))
-    unknown = pl.when(pl.col("label").is_null()).then(pl.lit(" None of the labels that the model knows."))
+    unknown = pl.when(pl.col("label").is_null()).then(pl.lit(" None of the labels the model knows."))
     answered = pl.concat_str(
         pl.lit(f"{MACHINE}{' Simulated data.' if run.simulated else ''}"),
         sure.fill_null(""),

@@ -404,7 +404,7 @@ def _from_file(settings: FeatureSettings, name: str, options: Mapping[str, Any])
         return timm.create_model(name, pretrained=True, pretrained_cfg_overlay=overlay, **{**classes, **options})
     except Exception as error:  # as many ways to be the wrong file as there are networks
         why = str(error).strip().splitlines()[-1].strip() if str(error).strip() else type(error).__name__
-        hint = f"Is this file for another network? ({why})"
+        hint = f"It may be a file for another network. ({why})"
         raise InputError(path, found="other tensors", expected=f"the weights of {name}", hint=hint) from error
 
 

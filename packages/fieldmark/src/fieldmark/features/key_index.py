@@ -2,7 +2,7 @@
 
 `ROOT/<extractor digest>/index.npz` holds the keys of many blocks, so that opening a store does not open a file for each
 of them. It is only ever a copy: blocks that it does not list are read themselves, blocks that are gone are left out,
-and an index that cannot be read is passed over. It is replaced as a whole, by rename, when many blocks are new.
+and an index that cannot be read is skipped. It is replaced as a whole, by rename, when many blocks are new.
 """
 
 from __future__ import annotations

@@ -66,20 +66,20 @@ def adapt(
     data: str | Path | None = None,
     overwrite: bool = False,
 ) -> Adapted:
-    """Adds steps to a run: they are fitted on its stored predictions on val, and applied to those on test.
+    """Adds steps to a run: fits them on its stored val predictions, and applies them to its test predictions.
 
-    What the steps need comes before them by itself: a temperature where the run has logits, a probability of unknown
-    in an open set. A rule that decided in the run (`unknown-threshold`, `min-cost`) is fitted anew behind them.
+    Steps that they need are added before them: a temperature where the run has logits, a probability of unknown in an
+    open set. A decision rule of the run (`unknown-threshold`, `min-cost`) is fitted again after them.
 
     Args:
         run: The folder of the run.
         out: The folder to write.
         steps: The steps, in order, with settings after a colon. If none are named: `prior-online` in time order, else
             `prior-em` for up to 100 labels and `prior-map` for more.
-        method: A method that answers with the network of the run in a way of its own (`norm-online`): val and test are
-            answered again, and the steps of the run are fitted anew.
+        method: A method that predicts with the run's network in another mode (`norm-online`): val and test are
+            predicted again, and the steps of the run are fitted again.
         settings: Settings of that method.
-        data: The release, if it has moved since.
+        data: The release, if it has moved.
         overwrite: Whether an existing folder is replaced.
 
     Raises:

@@ -133,7 +133,7 @@ class AutoSearch:
         declared = candidates_for(self.there)
         if not declared:
             raise MisuseError(
-                f"auto knows no candidates for this question ({self.there.question}): name a method "
+                f"auto has no candidates for this question ({self.there.question}): name a method "
                 "(`fieldmark list methods`)."
             )
         try:
@@ -143,7 +143,7 @@ class AutoSearch:
             if not self.entrants:
                 raise
             self.interrupted = True
-            self.auto.tell("Interrupted: the best so far is fitted. Press Ctrl-C again to stop without a run.")
+            self.auto.tell("Interrupted: fitting the best so far. Press Ctrl-C again to stop without a run.")
         if not self.entrants:
             why = next(iter(self.skipped.values()), "")
             raise MisuseError(f"auto could try none of its {len(declared)} candidates. {why}".strip())

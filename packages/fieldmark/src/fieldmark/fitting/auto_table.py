@@ -112,7 +112,7 @@ class AutoSearched(Searched):
             low, high = self.estimate.low, self.estimate.high
             interval = "" if low is None or high is None else f" ({low:.3f} to {high:.3f})"
             remarks.append(
-                f"Expected on test by folds that had no part in the choice: {self.metric.name} "
+                f"Expected on test, from folds not used for the choice: {self.metric.name} "
                 f"{self.estimate.value:.3f}{interval}."
             )
         else:

@@ -59,7 +59,7 @@ def remarks_on_looks(opened: Opened, supply: Supply, data: str | Path) -> list[s
         if copies:
             remarks.append(
                 f"{LEAKAGE}{least}{copies:,} of {photos:,} photos of {SHOWN_FIRST[later]} look like photos of parts "
-                f"before it: scores there are too high. All of them: {listing}."
+                f"before it: scores on them are too high. All of them: {listing}."
             )
     return remarks
 

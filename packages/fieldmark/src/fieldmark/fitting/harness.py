@@ -92,6 +92,9 @@ class FitResult:
         """The score on test, or on val where there is no truth for test."""
         return self.scorecards.get("test") or self.scorecards["val"]
 
+    def __repr__(self) -> str:
+        return f"<FitResult of {self.run.method} in {self.folder}>\n{self.scorecard}"
+
     def _repr_html_(self) -> str:
         """The score, what a reader should know about it, and where the run lies."""
         remarks = [html_note(remark) for remark in self.run.remarks]
@@ -128,8 +131,8 @@ def fit(
 ) -> FitResult:
     """Fits a method to a benchmark and writes the folder of the run.
 
-    Val serves for every choice: settings left open, steps, temperatures. Where val was drawn from train by us, the
-    final model is fitted to train and val together with those choices; where the release has its own val, it is not.
+    All choices are made on val: open settings, steps, temperatures. If Fieldmark drew val from train, the final model
+    is fitted to both with those choices; if the release has its own val, it is not.
 
     Args:
         benchmark: The name of the benchmark.
@@ -148,21 +151,20 @@ def fit(
             where several labels may hold at once.
         seed: The seed of everything random: parts that are drawn, and methods that draw.
         overwrite: Whether an existing folder is replaced.
-        store: Where features are kept, if not in the user's cache.
-        external_data: What besides the release went in, one sentence each; named weights declare themselves. Of an own
-            backbone it is unknown until it is said here ("none" for nothing).
+        store: The feature store, if not the user's cache.
+        external_data: External data, one sentence each; named weights are recorded automatically. For your own backbone
+            it is unknown unless given here ("none" for nothing).
         split: A split file (`fieldmark split`) in place of the split of the benchmark.
         search: Settings to choose by cross-validation on train before the fit.
-        extra_annotations: What was annotated on the media of the release beyond what it holds, one sentence each.
+        extra_annotations: Extra annotations made on the media of the release, one sentence each.
         pooling: How items of several photos are answered: features, mean, max or attention (`models.photo_by_photo`).
         shared: A folder for fitted parts of methods that other fits can take over, as those of an ablation do.
         add: A table of checked answers to learn from as well (`fitting.additions`).
         engine: What makes features and samples rasters: "local", or "ray" for a cluster (`work.engines`).
         address: With "ray": the address of the cluster, "auto" for the one of this machine.
-        walls: Runs the method in a process that is given what it may see and nothing else (`fitting.sandboxed`).
+        walls: Runs the method in a sandbox with only the data it may see (`fitting.sandboxed`).
         trust_code: Whether a backbone in a folder may be a pickled module, which can run any code when it is read.
-        skip_broken: Leaves photos and recordings out that cannot be read, and records them; never those of an official
-            test part.
+        skip_broken: Skips unreadable photos and recordings, and records them; never in an official test set.
         auto: With the method "auto": how long it may search, and for what (`fitting.auto`).
 
     Raises:
@@ -377,8 +379,8 @@ def _remarks_on_unknown(method: Method, names: Sequence[str] | None, task: Task)
     """That a method which scores strangeness draws no line to unknown, where the task has no unknown species."""
     if names is not None or task.unknown or not any(step.needs_unknown for step in method.default_steps() or ()):
         return []
-    scored = "how strange each item is stands in the predictions (unknown)"
-    return [f"The task has no unknown species, so that no line to unknown was drawn; {scored}."]
+    scored = "novelty scores are in the predictions (unknown)"
+    return [f"The task has no unknown species, so no threshold for unknown was set; {scored}."]
 
 
 def predict(
@@ -391,7 +393,7 @@ def predict(
     engine: str | None = None,
     address: str | None = None,
 ) -> Any:
-    """Answers one part of a release with a fitted model, and writes the run file if `out` is given.
+    """Predicts one part of a release with a fitted model, and writes the run file if `out` is given.
 
     Args:
         model: A model, or the folder of one or of the run that made it.
@@ -475,7 +477,7 @@ def remarks_on_val(asked: Method, chosen: Sequence[ChosenSetting], units: int) -
     error = largest_error(units)
     if not on_val or error <= LARGEST_ERROR:
         return []
-    said = f"val has {units:,} independent units, so that a share measured on it has a standard error of up to"
+    said = f"val has {units:,} independent units, so a share measured on it has a standard error of up to"
     names = " and ".join(choice.name if choice.on == ON_VAL else f"{choice.name} (with train)" for choice in on_val)
     open_to_search = any(choice.name in asked.search_space for choice in on_val)
     advice = " --search auto chooses by cross-validation on train instead." if open_to_search else ""

@@ -183,9 +183,9 @@ def _remarks(
     chosen = "; its epoch was chosen on val there" if chose else ""
     yield f"The backbone is {network}, fine-tuned on {_where(trained)}{simulated}{chosen}."
     if seen is None:
-        yield "Whether it has seen items of val or test could not be checked: its release is not at hand."
+        yield "Whether it has seen items of val or test could not be checked: its release is not available."
     elif shared := _shares(seen, "learned"):
-        yield f"{LEAKAGE}the backbone has learned from {shared}, labels included: scores there are too high."
+        yield f"{LEAKAGE}the backbone has learned from {shared}, labels included: scores on them are too high."
     else:
         yield f"It has learned from no observation of {' or '.join(seen)}."
     if seen and "test" in seen and seen["test"].chosen_by:

@@ -118,7 +118,7 @@ def ensemble(
     Args:
         runs: Folders of runs (`fit`), or run files from elsewhere in the format of the challenge.
         out: The folder to write: all that `fit` writes, less a model.
-        data: The release; the one that the first run names if not given. Runs of another release answer this one with
+        data: The release; the one that the first run names if not given. Runs of another release predict this one with
             their models.
         benchmark: The benchmark; that of the first run if not given.
         mean: Of probabilities, of logits or of ranks (`runs.mean_scores`).

@@ -32,22 +32,22 @@ NEXT_PHOTOS: Final = {
     INSECTS: ("the animal from above", "from the side", "the head from the front"),
 }
 POISON_CENTER: Final = (
-    "If somebody has eaten from it: call a poison center or the emergency number at once, before there are symptoms, "
-    "and keep what is left of it."
+    "If anyone has eaten some of it: call a poison center or the emergency number at once, before symptoms appear, "
+    "and keep what is left."
 )
 SNAKEBITE: Final = (
-    "After a bite: call the emergency number at once, keep calm and the limb still; no cutting, no sucking, no "
-    "tourniquet, and do not try to catch the snake."
+    "After a bite: call the emergency number at once, stay calm and keep the limb still; do not cut, suck or tie off "
+    "the bite, and do not try to catch the snake."
 )
 DANGER_ADVICE: Final = {
     FUNGI: (
-        "This is no advice on eating: nothing here says that a mushroom can be eaten.",
-        "Show it to an expert in person before anything else is done with it.",
+        "This is not advice on eating: nothing here means that a mushroom can be eaten.",
+        "Show it to an expert in person before you do anything else with it.",
         POISON_CENTER,
     ),
     SNAKES: ("Treat it as venomous and keep at least two meters away.", SNAKEBITE),
 }
-OTHER_ADVICE: Final = ("Do not touch or taste it because of an answer here.", POISON_CENTER)
+OTHER_ADVICE: Final = ("Do not touch or taste it on the strength of an answer here.", POISON_CENTER)
 SINGULAR: Final = {FUNGI: "a fungus", SNAKES: "a snake"}
 WHAT_IS_FEARED: Final = {FUNGI: "poisonous", SNAKES: "venomous"}
 

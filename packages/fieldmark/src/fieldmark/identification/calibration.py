@@ -8,7 +8,7 @@ walk/1.jpg,Amanita muscaria,o1,random,2026-09-02,,
 ```
 
 `file` and `label` (the name as it was checked) are needed. Photos of one `observation` are one question. Where `drawn`
-tells why a row was looked at, those drawn at random count and no others: what was looked at because it was in doubt
+tells why a row was reviewed, those drawn at random count and no others: what was looked at because it was in doubt
 says nothing about the rest. The step `bias-temperature` is fitted to what the model says, biases drawn to none where a
 species has few observations; it is kept only where it lowers the log loss on observations that it was not fitted to.
 """
@@ -88,7 +88,7 @@ def calibrate_model(
         model: The folder of a model or of the run that made it.
         checked: The table.
         out: The folder of the calibrated model.
-        synonyms: Other names, each with the one that the model may know.
+        synonyms: Other names, each with the model's name for it.
         overwrite: Whether an existing folder is replaced.
 
     Raises:

@@ -3,7 +3,7 @@
 A table (CSV, or TSV by its ending) has a column of names (`scientificName`, `scientific_name`, `species`, `name`,
 `label` or `taxon`; or it is a text with one name per line), and may have ranks from `kingdom` to `genus`, a common name
 (`vernacularName`, `common_name`), `taxonRank`, and a country (`countryCode` or `country`). Authors behind names are
-left out. Rows of higher ranks are passed over, and a species stands once.
+left out. Rows of higher ranks are skipped, and a species stands once.
 """
 
 from __future__ import annotations

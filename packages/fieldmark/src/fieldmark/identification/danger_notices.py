@@ -33,7 +33,7 @@ LIKELY = 0.5
 # What the packaged network gives less than this is not worth a line.
 WORTH_A_LINE = 0.02
 # What the one line says, and no whole notice does.
-IMPROBABLE_WORDS = "are improbable"
+IMPROBABLE_WORDS = "are unlikely"
 CALLED = {OTHER: "other kinds"}
 
 
@@ -109,7 +109,7 @@ def danger_notice(
     feared = [group for group, share in danger.items() if share > 0 and total > question.allowed]
     feared = [group for group in feared if danger[group] > question.allowed / len(feared)]
     if seen is not None:
-        # A model may give cobras a percent of every bird: what hardly anything speaks for is passed over.
+        # A model may give cobras a percent of every bird: what hardly anything speaks for is skipped.
         least = max(question.allowed, WORTH_A_LINE)
         feared = [one for one in feared if question.probability_of(one) > least or question.share_of(one) >= LIKELY]
         feared += [group for group in (FUNGI, SNAKES) if group not in feared and seen[group] > least]
@@ -136,11 +136,11 @@ def _reasons(question: DangerQuestion, group: str, danger: float) -> list[str]:
     word = danger_word(group)
     if question.seen is not None and group in SINGULAR and question.seen[group] >= IMPROBABLE:
         looks = f"The photo may show {SINGULAR[group]} ({exact_percent(question.seen[group])})"
-        told.append(f"{looks}." if own else f"{looks}, and the model that gives the names knows none.")
+        told.append(f"{looks}." if own else f"{looks}, for which this model has no names.")
     if own and danger > question.allowed:
         told.append(_probability(own, group, danger, question.allowed))
     if own and question.verdict.known is False:
-        told.append(f"It may be a species that the model does not know, and that can be a {word} one.")
+        told.append(f"It may be a species that the model does not know, possibly a {word} one.")
     return told
 
 
@@ -154,7 +154,7 @@ def _reason_together(question: DangerQuestion, group: str, total: float) -> str:
 
 def _probability(taxa: Sequence[TaxonOfLabel], group: str, danger: float, allowed: float) -> str:
     if all(taxon.poisonous is None for taxon in taxa):
-        return f"The model was not told which of its {group} are poisonous: each counts as if it were."
+        return f"The model has no data on which of its {group} are poisonous, so all of them count as poisonous."
     word = danger_word(group)
     feared_of = f"a {word} species"
     if not all(taxon.species for taxon in taxa if taxon.poisonous):  # some labels are genera, families, orders
@@ -170,7 +170,7 @@ def improbable_line(chances: Mapping[str, float]) -> str:
     """One line about dangerous groups that a specimen hardly belongs to, given the probability of each.
 
     >>> improbable_line({"snakes": 0.021})
-    'Dangerous snakes are improbable (2.1 %), but not ruled out. Never touch a snake because a model named it.'
+    'Dangerous snakes are unlikely (2.1 %), but not ruled out. Never touch a snake because a model named it.'
     """
     order = sorted(chances, key=lambda name: -chances[name])
     shown = [CALLED.get(name, name) for name in order]

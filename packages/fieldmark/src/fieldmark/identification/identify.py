@@ -84,24 +84,24 @@ def identify(
     longest_s: float = math.inf,
     ask_groups: bool = True,
 ) -> PhotoAnswer | Timeline:
-    """Asks a model about one specimen, by one or several photos, or about one recording.
+    """Identifies one specimen from one or several photos, or the species in one recording.
 
     Args:
-        file: The photo or recording; several photos of one specimen are one question.
+        file: The photo or recording; several photos must show the same specimen.
         model: A model, the folder of one or of the run that made it, "birdnet" for BirdNET itself, or "imagenet" for
-            the packaged photo model, which knows little. Without any: birdnet or imagenet, by the file. "bioclip",
+            the packaged photo model, which knows few species. Without any: birdnet or imagenet, by the file. "bioclip",
             "bioclip-2" and networks of open_clip (`local-dir:FOLDER`) name photos by a checklist.
-        top: How many names to give for a photo.
-        at_least: From which score on a name stands in the timeline of a recording.
-        context: Where and when, for models that ask.
+        top: The number of names for a photo.
+        at_least: The lowest score in the timeline of a recording.
+        context: Place, date and habitat, for models that use them.
         pooling: How several photos are pooled: mean, max or attention (`steps.pooling`).
-        only: Names, taxa or lists of names; nothing else is answered.
-        exclude: Names, taxa or lists of names that are not answered.
-        thresholds: A table `name,at_least`: species are named from these probabilities on only.
+        only: Names, taxa or lists of names to choose from.
+        exclude: Names, taxa or lists of names to exclude.
+        thresholds: A table `name,at_least`: the lowest probability at which each species is named.
         calibration: A table `name,slope,offset` by which scores of a recording become probabilities.
-        synonyms: Other names, each with the one that the model may know.
+        synonyms: Other names, each with the model's name for it.
         common_names: Common names by species (in small letters) and language.
-        exif: Whether date and place may be read from what the camera noted in the photos.
+        exif: Whether date and place may be read from EXIF data.
         overlay: Whether to draw where the model looks, which takes fifty more looks at the first photo.
         checklist: For networks that name by a list: a table of species or a Darwin Core Archive; of it the species of
             the country, where one is given and the list tells countries.
@@ -110,12 +110,12 @@ def identify(
             probabilities of the model alone decide about danger notices, as in a field guide.
 
     Raises:
-        InputError: When the file is no photo or recording, is too long, or there is no model.
+        InputError: When the file is not a photo or recording, is too long, or there is no model.
         MisuseError: When a model for photos is asked about a recording, or the other way around.
     """
     files = [Path(one) for one in ([file] if isinstance(file, str | Path) else file)]
     if not files:
-        raise MisuseError("There is nothing to identify: give at least one photo or recording.")
+        raise MisuseError("Nothing to identify: give at least one photo or recording.")
     path, context, medium = files[0], context or Circumstances(), _medium(files[0])
     limits, listed = (None if table is None else Path(table) for table in (thresholds, checklist))
     pooling_of(pooling)
@@ -130,7 +130,7 @@ def identify(
     model = medium.pretrained if model is None else model
     if not isinstance(model, Model) and str(model) == BIRDNET and of_itself:
         if medium.pretrained != BIRDNET:
-            raise MisuseError(f"BirdNET hears recordings; {path} is a {medium}.")
+            raise MisuseError(f"BirdNET is for recordings; {path} is a {medium}.")
         length = _measure(path, longest_s)
         timeline = _ask_birdnet(path, length, at_least, context, (only, exclude, limits, synonyms or {}))
         return _calibrated(timeline, curves, NameFinder(_names_of_birdnet(), synonyms or {}) if curves else None)
@@ -320,7 +320,7 @@ def _unused_by_birdnet(context: Circumstances) -> tuple[str, ...]:
     """What BirdNET was told and does not use: anything but the place, and the date where there is a place."""
     used = {"lat", "lon", "date"} if context.lat is not None else set()
     unused = [name for name in context.known if name not in used]
-    return tuple(f"The {name} was given, and BirdNET does not use it." for name in unused)
+    return tuple(f"The {name} was given, but BirdNET does not use it." for name in unused)
 
 
 def _batches(windows: Iterator[Samples]) -> Iterator[list[Samples]]:

@@ -52,7 +52,7 @@ class NameFinder:
 
     Args:
         model: The model, or whatever else has labels and taxa.
-        synonyms: Other names, each with the one that the model may know.
+        synonyms: Other names, each with the model's name for it.
     """
 
     model: KnowsNames

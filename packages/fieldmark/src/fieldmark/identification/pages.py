@@ -48,7 +48,7 @@ def answer_page(answer: PhotoAnswer | Timeline) -> str:
 def page_values(answer: PhotoAnswer | Timeline) -> dict[str, Any]:
     """What a page shows of an answer, pictures and sound as data URIs; its files must still be there."""
     values = _of_photos(answer) if isinstance(answer, PhotoAnswer) else _of_recording(answer)
-    return {"danger": None, "photos": (), "names": (), "sound": None, "nearest": (), **values}
+    return {"danger": None, "photos": (), "names": (), "sound": None, "nearest": (), "next_photos": (), **values}
 
 
 def _of_photos(answer: PhotoAnswer) -> dict[str, Any]:
@@ -68,7 +68,11 @@ def _of_photos(answer: PhotoAnswer) -> dict[str, Any]:
             {"name": one.shown, "likeness": f"{one.likeness:.2f}", "picture": _picture(one.photo)}
             for one in answer.nearest
         ],
-        "sentences": [*list(sentences(answer))[bool(answer.verdict.because) :], *answer.remarks],
+        "next_photos": answer.next_photos,
+        "sentences": [
+            line[:1].upper() + line[1:]
+            for line in (*list(sentences(answer, of_photos=False))[bool(answer.verdict.because) :], *answer.remarks)
+        ],
     }
 
 
@@ -123,7 +127,7 @@ def _of_recording(answer: Timeline) -> dict[str, Any]:
     names = sorted({one.shown for one in found}, key=lambda name: -max(o.score for o in found if o.shown == name))
     more = " and others" if len(names) > SHOWN else ""
     number = "1 species" if len(names) == 1 else f"{len(names)} species"
-    heard = f"{number} heard: {', '.join(names[:SHOWN])}{more}" if names else "No voice scores high enough"
+    heard = f"{number} heard: {', '.join(names[:SHOWN])}{more}" if names else "No species scores high enough"
     if answer.removed and not names:
         heard = "No voice that is expected at this place and date"
     return {

@@ -30,7 +30,7 @@ class Name:
         species, common_name: The scientific and the common name, where they are known.
         probability: How sure, from 0 to 1.
         poisonous: Whether it is (venomous, for snakes), where that is known.
-        common_names: Common names by language, where a table is at hand.
+        common_names: Common names by language, where there is a table.
     """
 
     label: str
@@ -90,7 +90,7 @@ class UnknownVerdict:
 
 @dataclass(frozen=True)
 class LookAlike:
-    """A dangerous species that it could be, with training photos of it that look most alike, where they are at hand."""
+    """A dangerous species that it could be, with training photos of it that look most alike, where there are any."""
 
     name: Name
     photos: tuple[Path, ...] = ()
@@ -153,7 +153,7 @@ class Neighbor:
     Args:
         label, shown: What it shows.
         likeness: The cosine between its features and those of the photos asked about.
-        photo: Where it lies, None where it is not at hand any more.
+        photo: Where it lies, None where it is gone.
         path: Where it lay in the release.
     """
 
@@ -182,7 +182,7 @@ class PhotoAnswer:
         sources: How much photo, season, place and habitat moved the answer.
         ignored: What was given and not used, one sentence each.
         missing: What the model could use and was not given.
-        nearest: Training photos that look most alike.
+        nearest: Most similar training photos.
         next_photos: Photos that would help.
         microscopic: Which of the photos look like microscopy, by their place from 0 on.
         knows: How many names the model knows.
@@ -246,6 +246,11 @@ class PhotoAnswer:
             axes.set_xlabel(f"probability{danger}" + ("\nmodel of simulated data" if self.simulated else ""))
 
         return draw_plot(paint, height=1.0 + 0.4 * len(self.names))
+
+    def __repr__(self) -> str:
+        from fieldmark.identification.text import headline
+
+        return f"<PhotoAnswer about {self.file.name}: {headline(self)}>"
 
     def _repr_html_(self) -> str:
         from fieldmark.identification.text import danger_lines, headline, percent, sentences

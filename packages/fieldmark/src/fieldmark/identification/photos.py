@@ -43,7 +43,7 @@ NEAREST, LOOK_ALIKES, PHOTOS_EACH = 5, 3, 2
 WORTH_NAMING = 0.002
 # From which probability on a name counts for whether places are told exactly.
 LIKELY = 0.05
-PLAIN, NOISE = "It shows nothing but one color.", "It shows nothing but noise."
+PLAIN, NOISE = "It shows a single color.", "It shows only noise."
 
 
 @dataclass(frozen=True)
@@ -177,11 +177,11 @@ class _Making:
         if score > strangers.line:
             apart = distance is not None and strangers.score(distance, 0.0) > strangers.line
             looks = (
-                "It looks like none of the photos that the model has learned from"
+                "It looks unlike the training photos of the model"
                 if apart
-                else ("No name stands out more than it would for something that the model does not know")
+                else ("No name stands out more than for something the model does not know")
             )
-            because = f"{looks}: stranger than {100 * score:.0f} % of the photos of known species on validation."
+            because = f"{looks}: more unusual than {100 * score:.0f} % of the validation photos of known species."
         elif self._called:
             because = "A rule of the model calls it unknown."
         return UnknownVerdict(not because, score, strangers.line, because)
@@ -194,7 +194,7 @@ class _Making:
         """The rule to roll up by, the lines of short lists, and why there are none."""
         guide, allowed = self.guide, self.question.restriction.allowed
         if guide is None:
-            return None, None, "The model was made without a guide: fit it again for a list with a promise."
+            return None, None, "The model was saved without calibration data: fit it again for a list with a guarantee."
         used = self.asked.used
         if allowed is None:
             sets = guide.sets_for(used)
@@ -203,12 +203,12 @@ class _Making:
         record = guide.record
         kept = allowed[record.truth] if len(record.chances) else np.zeros(0, np.bool_)
         if set(used) != set(self.asked.usable) or not kept.any():
-            return guide.roll_up, None, f"The promise of the list does not hold after {said}."
+            return guide.roll_up, None, f"The guarantee of the list does not hold after {said}."
         chances = record.chances[kept].astype(np.float64) * allowed
         chances /= np.maximum(chances.sum(axis=1, keepdims=True), 1e-12)
         truth = record.truth[kept]
         sets = calibrate(chances, truth, guide.counts)
-        reason = "" if sets else f"After {said} validation has {len(truth)} observations left: too few for a promise."
+        reason = "" if sets else f"After {said} validation has {len(truth)} observations left: too few for a guarantee."
         return learn_roll_up(chances, truth, self.model.taxonomy), sets, reason
 
     def _no_promise(self, used: Sequence[str]) -> str:
@@ -216,9 +216,9 @@ class _Making:
         if not self.guide.conformal:
             checked = self.guide.checked
             drawn_on = "Validation has" if checked is None else f"The {checked['observations']} checked answers are"
-            return f"{drawn_on} too few observations for a list with a promise."
+            return f"{drawn_on} too few observations for a list with a guarantee."
         known = f"{' and '.join(used)} alone" if used else "the photo alone"
-        return f"The list was not calibrated for answers from {known}, so that it promises nothing."
+        return f"The list was not calibrated for answers from {known}, so it guarantees nothing."
 
     def claim(self) -> RankedClaim | None:
         rule = self._rules()[0]
@@ -309,7 +309,7 @@ class _Making:
         return tuple(LookAlike(self.names([code], shown)[0], self._photos_of(code)) for code in named)
 
     def _photos_of(self, code: int) -> tuple[Path, ...]:
-        """Training photos of a label that look most alike, where they are at hand."""
+        """Training photos of a label that look most alike, where there are any."""
         guide = self.guide
         if guide is None or self.asked.features is None or not len(guide.strangers.kept):
             return ()
@@ -336,8 +336,8 @@ class _Making:
         found = [*self.model.supply.remarks, *self.question.restriction.remarks]
         if self.guide is None and self.asked.final.unknown is None:
             found.append(
-                f"The model knows {len(self.model.labels):,} names and gives one of them to whatever it is shown, "
-                "however strange; a high probability does not mean that it is one of them."
+                f"The model knows {len(self.model.labels):,} names and answers every photo with one of them; a high "
+                f"probability does not mean that it is one of them."
             )
         if self.elsewhere >= 0.005:
             said = self.question.restriction.said
@@ -348,7 +348,7 @@ class _Making:
 def ignored(asked: SpecimenQuery) -> tuple[str, ...]:
     """What was given and not used, one sentence each."""
     unused = [name for name in asked.given if name not in asked.used]
-    return tuple(f"{CALLED.get(name, name)} was given, and the model does not use it." for name in unused)
+    return tuple(f"{CALLED.get(name, name)} was given, but the model does not use it." for name in unused)
 
 
 CALLED = {"date": "The date", "place": "The place", "region": "The country", "site": "The site"} | {

@@ -58,10 +58,10 @@ class PredictedDangers:
         if self.strange:
             shown = ", ".join(self.strange[:SHOWN]) + (" ..." if len(self.strange) > SHOWN else "")
             number = f"{len(self.strange):,} of {self.items:,}"
-            told.append(f"{number} may show a fungus or a snake, of which the model knows none: {shown}")
+            told.append(f"{number} may show a fungus or a snake, for which the model has no names: {shown}")
         told += self.advice
         if self.improbable:
-            told.append(f"For {self.improbable:,} of {self.items:,} danger is improbable, but not ruled out.")
+            told.append(f"For {self.improbable:,} of {self.items:,} danger is unlikely, but not ruled out.")
         return [*told, *self.never]
 
 

@@ -116,15 +116,21 @@ class Timeline:
             axes.set_yticks(range(len(names)), names)
             axes.invert_yaxis()
             axes.set_xlim(0, self.seconds)
-            axes.set_xlabel("seconds; the surer, the darker")
+            axes.set_xlabel("seconds; darker: higher score")
 
         return draw_plot(paint, height=1.0 + 0.4 * max(len(names), 1))
+
+    def __repr__(self) -> str:
+        heard = ", ".join(dict.fromkeys(one.shown for one in self.detections)) or "nothing heard"
+        return f"<Timeline of {self.file.name}, {self.seconds:.1f} s: {heard}>"
 
     def _repr_html_(self) -> str:
         rows = [
             [one.shown, f"{one.score:.2f}", clock(int(one.start_s)), clock(round(one.end_s))] for one in self.detections
         ]
-        table = html_table(["name", "score", "from", "to"], rows)
+        table = html_table(["name", "score", "from", "to"], rows) or html_note(
+            f"Nothing heard with a score of {self.at_least:g} or more."
+        )
         notes = [html_note(sentence) for sentence in (*self.ignored, *self.remarks)]
         return html_page(self.file.name, table, *notes, simulated=self.simulated)
 
@@ -177,7 +183,7 @@ def with_camera_notes(context: Circumstances, photos: Sequence[Path]) -> tuple[C
         context = replace(context, lat=place[0], lon=place[1])
         remarks.append(f"The place was read from the photo: {place[0]:.3f}, {place[1]:.3f}.")
     if not remarks and notes:
-        remarks.append("The photos tell neither date nor place that was not given.")
+        remarks.append("The photos contain no date or place beyond what was given.")
     return context, tuple(remarks)
 
 

@@ -22,7 +22,7 @@ from fieldmark.tables.reader import read_csv
 from fieldmark.tables.schema import parse_column
 
 NOT_PROBABILITIES: Final = (
-    "Scores are not probabilities: how often they are right differs between species and sites. Calibrate them by "
+    "Scores are not probabilities: how often they are right differs between species and sites. To calibrate them on "
     "annotations: fieldmark detections ... --against ANNOTATIONS --thresholds FOLDER, then --calibration."
 )
 COLUMNS: Final = ("name", "slope", "offset")
@@ -66,7 +66,7 @@ def with_probabilities(timeline: Timeline, curves: Mapping[str, Calibration], fi
         return replace(voice, probability=round(float(1 / (1 + np.exp(-(curve.slope * z + curve.offset)))), 4))
 
     own = sum(one.label in curve_of for one in {voice.label: voice for voice in timeline.windows}.values())
-    remark = f"Probabilities are by the annotations of a site, {own} of the species heard here by a curve of their own."
+    remark = f"Probabilities are calibrated on annotations of a site; {own} species heard here have their own curve."
     return replace(
         timeline,
         windows=tuple(map(calibrated, timeline.windows)),

@@ -100,7 +100,7 @@ def species_at(
         lon: Longitude in degrees.
         model: The folder of a model of places, or of the run that made it.
         date: The day, for models that read dates.
-        top: How many species to name.
+        top: The number of species.
         data: The root of the release whose maps the model reads, if not the one it was fitted to.
 
     Raises:
@@ -108,7 +108,7 @@ def species_at(
         MisuseError: For an impossible place, a model of something else, or a date for one that reads none.
     """
     if not (-90 <= lat <= 90 and -180 <= lon <= 180):
-        raise MisuseError(f"There is no place at {lat:g}, {lon:g}: expected a latitude, then a longitude, in degrees.")
+        raise MisuseError(f"No such place: {lat:g}, {lon:g}: expected a latitude, then a longitude, in degrees.")
     opened = PlaceModel.open(model, "" if data is None else str(data))
     if date is not None and "date" not in opened.method.names:
         read = ", ".join(opened.method.names) or "coordinates"

@@ -16,36 +16,35 @@ def headline(answer: PhotoAnswer) -> str:
     Never surer than the model, and nothing in it calls a specimen safe.
     """
     if answer.verdict.known is False:
-        return f"Possibly unknown: none of the {answer.knows:,} names that the model knows."
+        return f"Possibly unknown: perhaps none of the {answer.knows:,} names the model knows."
     claim = answer.claim
     if claim is None:
-        return "No name is sure enough at any rank."
+        return "Not sure enough to name it at any rank."
     of = f", one of {len(claim.labels)} names" if len(claim.labels) > 1 else ""
     return f"{claim.name} ({claim.rank}{of}), {percent(claim.probability)} ({confidence_word(claim.probability)})"
 
 
-def sentences(answer: PhotoAnswer) -> Iterator[str]:
-    """Everything about an answer but its names, a line each."""
+def sentences(answer: PhotoAnswer, *, of_photos: bool = True) -> Iterator[str]:
+    """Everything about an answer but its names, a line each; pages show the nearest and the next photos themselves."""
     if answer.verdict.because:
         yield answer.verdict.because
     yield from _short_list(answer)
     for source in answer.sources:
         value = f" ({source.value})" if source.value else ""
-        before = "share in training" if source.name == "photo" else "without it"
-        moved = f"{percent(source.without)} {before}, {percent(source.with_it)} with it"
-        yield f"{called(source.name)}{value}: {moved}"
+        moved = f"{percent(source.without)}, with it {percent(source.with_it)}"
+        yield f"Without the {called(source.name).lower()}{value} {moved}"
     yield from answer.ignored
     if answer.missing:
         yield f"The model could also use: {', '.join(called(name).lower() for name in answer.missing)}."
-    if answer.nearest:
+    if answer.nearest and of_photos:
         near = ", ".join(f"{one.shown} ({one.likeness:.2f})" for one in answer.nearest)
         yield f"nearest training photos: {near}"
     if answer.microscopic:
         numbers = ", ".join(str(number + 1) for number in answer.microscopic)
         alone = len(answer.microscopic) == len(answer.photos)
         hint = " Add a photo of the whole specimen." if alone else ""
-        yield f"Looks like a photo through a microscope: photo {numbers}.{hint}"
-    if answer.next_photos:
+        yield f"Looks like a microscope photo: photo {numbers}.{hint}"
+    if answer.next_photos and of_photos:
         yield f"photos that would help: {'; '.join(answer.next_photos)}"
 
 
@@ -67,9 +66,9 @@ def _short_list(answer: PhotoAnswer) -> Iterator[str]:
     shown = ", ".join(name.shown for name in chosen.names[:SHOWN_IN_LIST])
     more = f" and {len(chosen.names) - SHOWN_IN_LIST} more" if len(chosen.names) > SHOWN_IN_LIST else ""
     if chosen.coverage is None:
-        yield f"short list, without a promise: {shown}{more}. {chosen.withdrawn}".rstrip()
+        yield f"short list, without a guarantee: {shown}{more}. {chosen.withdrawn}".rstrip()
         return
-    yield f"short list that holds the right name for {100 * chosen.coverage:.0f} % of known specimens: {shown}{more}"
+    yield f"short list that contains the right name for {100 * chosen.coverage:.0f} % of known specimens: {shown}{more}"
 
 
 def full_name(name: Name) -> str:
@@ -85,7 +84,7 @@ def removed_line(answer: Timeline) -> str:
     names = sorted(best, key=lambda name: (-best[name], name))
     more = f" and {len(names) - SHOWN_IN_LIST} more" if len(names) > SHOWN_IN_LIST else ""
     listed = ", ".join(f"{name} ({best[name]:.2f})" for name in names[:SHOWN_IN_LIST])
-    return f"Left out, because the place and date make it unlikely there: {listed}{more}."
+    return f"Left out as unlikely at this place and date: {listed}{more}."
 
 
 CALLED = {"photo": "Photo", "date": "Season", "place": "Place", "region": "Country"}

@@ -91,7 +91,7 @@ def zero_shot_model(model: str, checklist: Path | None, country: str | None = No
         country: Only species of this country, where the list tells countries.
 
     Raises:
-        MisuseError: When there is no list, or the weights are not at hand and cannot be downloaded.
+        MisuseError: When there is no list, or the weights are not here and cannot be downloaded.
         InputError: When the list cannot be read.
     """
     if model in NAMED and not NAMED[model].names_photos:

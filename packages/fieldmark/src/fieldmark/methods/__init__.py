@@ -38,7 +38,7 @@ METHODS: Registry[type[Method]] = Registry(
         ),
         "em": (
             "fieldmark.methods.em:Transductive",
-            "prototypes moved by the photos asked about; sees the whole test set",
+            "prototypes updated on test photos; sees the whole test set",
         ),
         "ridge": ("fieldmark.methods.ridge:Ridge", "least squares, penalty from val; good with few photos"),
         "lda": (
@@ -53,7 +53,7 @@ METHODS: Registry[type[Method]] = Registry(
             "fieldmark.methods.cnn:SpectrogramNetwork",
             "a network of timm on mel spectrograms, or on patches of maps around places",
         ),
-        "finetune": ("fieldmark.methods.finetune:Finetune", "the whole network learns, by a recipe in TOML"),
+        "finetune": ("fieldmark.methods.finetune:Finetune", "fine-tunes the whole network, by a TOML recipe"),
         "encoder": (
             "fieldmark.methods.encoder:Encoder",
             "a network whose features serve for related species as well (`fieldmark encoder train`)",
@@ -62,23 +62,23 @@ METHODS: Registry[type[Method]] = Registry(
             "fieldmark.methods.norm_online:NormOnline",
             "finetune, and in time order batch normalization follows the photos of earlier days",
         ),
-        "published": ("fieldmark.methods.published:Published", "a network that others have trained and published"),
+        "published": ("fieldmark.methods.published:Published", "a published network, as it is"),
         "linear": ("fieldmark.methods.linear:Linear", "multinomial logistic regression, regularizer from val"),
         "supervised": (
             "fieldmark.methods.semi.heads:Supervised",
-            "labels alone: what the use of unlabeled photos is judged by",
+            "labeled photos only: the baseline for methods that use unlabeled photos",
         ),
         "oracle": (
             "fieldmark.methods.semi.heads:Oracle",
-            "reads the hidden labels of in-class unlabeled photos: a bound, not a method",
+            "reads the hidden labels of in-class unlabeled photos: an upper bound, not a method",
         ),
         "pseudo-label": (
             "fieldmark.methods.semi.pseudo_labels:PseudoLabel",
-            "unlabeled photos taught as what the head is sure of; thresholds, alignment, filters as options",
+            "pseudo-labels for unlabeled photos that the head is sure of; thresholds, alignment, filters as options",
         ),
         "pseudo-label-coarse": (
             "fieldmark.methods.semi.coarse:CoarsePseudoLabel",
-            "pseudo-labels that the stated kingdom and phylum allow",
+            "pseudo-labels within the stated kingdom and phylum",
         ),
         "fixmatch": (
             "fieldmark.methods.semi.pseudo_labels:FixMatch",
@@ -86,7 +86,7 @@ METHODS: Registry[type[Method]] = Registry(
         ),
         "self-training": (
             "fieldmark.methods.semi.heads:SelfTraining",
-            "a student learns what a teacher says of unlabeled photos",
+            "a student learns a teacher's predictions on unlabeled photos",
         ),
         "label-propagation": (
             "fieldmark.methods.semi.heads:LabelPropagation",
@@ -102,23 +102,23 @@ METHODS: Registry[type[Method]] = Registry(
         ),
         "coarse": (
             "fieldmark.methods.semi.coarse:Coarse",
-            "a hierarchical loss: unlabeled photos are some label of their kingdom and phylum",
+            "a hierarchical loss: an unlabeled photo has one of the labels of its kingdom and phylum",
         ),
         "fixmatch-network": (
             "fieldmark.methods.semi.networks:TwoViews",
-            "the whole network learns labels, and the same answer for two views of an unlabeled photo",
+            "fine-tunes on labels and on consistency between two views of unlabeled photos",
         ),
         "ccssl": (
             "fieldmark.methods.semi.networks:ClassAware",
-            "the same, with unlabeled photos contrasted by class where the network is sure",
+            "the same, plus class-aware contrast where the network is sure",
         ),
         "coarse-network": (
             "fieldmark.methods.semi.networks:CoarseNetwork",
-            "the whole network learns labels, and kingdom and phylum of unlabeled photos",
+            "fine-tunes on labels, and on kingdom and phylum of unlabeled photos",
         ),
         "distillation": (
             "fieldmark.methods.semi.networks:DistilledNetwork",
-            "self-training of the whole network: a student learns what a teacher says of unlabeled photos",
+            "self-training of the whole network: a student learns a teacher's predictions on unlabeled photos",
         ),
         "moco": (
             "fieldmark.methods.semi.moco:Moco",
@@ -126,7 +126,7 @@ METHODS: Registry[type[Method]] = Registry(
         ),
         "finetune-oracle": (
             "fieldmark.methods.semi.networks:FinetuneOracle",
-            "finetune with the hidden labels of in-class unlabeled photos: a bound, not a method",
+            "finetune with the hidden labels of in-class unlabeled photos: an upper bound, not a method",
         ),
         "tabular": (
             "fieldmark.methods.tabular:Tabular",
@@ -204,7 +204,7 @@ GROUPS = {
         *("finetune", "encoder", "norm-online", "published", "ensemble"),
     ),
     "recordings": ("birdnet", "cnn"),
-    "photos and what is known besides": ("tabular", "fusion", "joint"),
+    "photos and metadata": ("tabular", "fusion", "joint"),
     "few labels, many photos": (
         *("supervised", "pseudo-label", "pseudo-label-coarse", "fixmatch", "self-training", "label-propagation"),
         *("prototypes-unlabeled", "prototypes-coarse"),

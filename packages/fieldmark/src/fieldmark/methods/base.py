@@ -133,7 +133,7 @@ class Method(Settings, ABC):
 
     @property
     def external_data(self) -> tuple[str, ...]:
-        """What it brings in from outside the release, one sentence each; features declare themselves."""
+        """What it brings in from outside the release, one sentence each; features are recorded by themselves."""
         return ()
 
     @property

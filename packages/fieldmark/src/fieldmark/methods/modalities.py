@@ -94,9 +94,7 @@ class OnModalities(Method):
         names = [name for name, declared in inputs.items() if self.takes(declared) and name not in NAMED_ONLY]
         if not names:
             told = ", ".join(inputs) or "nothing"
-            raise MisuseError(
-                f"{type(self).__name__.lower()} finds nothing to read here: the release and task tell {told}."
-            )
+            raise MisuseError(f"{type(self).__name__.lower()} finds no inputs here: the release and task have {told}.")
         changed: dict[str, Any] = {"inputs": ",".join(names)}
         made: Self = replace(self, **changed)  # type: ignore[type-var]
         return made

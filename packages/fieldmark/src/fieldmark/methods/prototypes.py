@@ -21,7 +21,7 @@ from fieldmark.settings import setting
 from fieldmark.views.parts import Part, View
 from fieldmark.work.large_arrays import class_sums, matrix_blocks, scored_rows
 
-# From the nearest relatives to the farthest; ranks that the taxonomy does not know are passed over.
+# From the nearest relatives to the farthest; ranks that the taxonomy does not know are skipped.
 RANKS = ("genus", "family")
 BORROW = (0.5, 1.0, 2.0, 4.0)
 MEASURES = ("cosine", "distance")

@@ -84,7 +84,7 @@ class Published(Method):
         order = output_order(config, view.labels, _names(view), self.checkpoint)
         fixed = replace(self, size=self.size or network.default_cfg["input_size"][1], config=json.dumps(config))
         arrays = {name: tensor.cpu().numpy() for name, tensor in network.state_dict().items()}
-        remark = f"Answers come from {self.checkpoint} (license: {fixed.license})."
+        remark = f"Predictions come from {self.checkpoint} (license: {fixed.license})."
         return Fitted(fixed, arrays | {ORDER: order}, (remark,))
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:

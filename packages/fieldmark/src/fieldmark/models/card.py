@@ -38,7 +38,7 @@ def _external_data(model: Model) -> list[str]:
 def _caution(model: Model) -> list[str]:
     """What it cannot do, and what must not be done because of it; that follows from its taxa."""
     never = never_because_of_a_model(groups_of(model.labels, model.taxa))
-    return [" ".join(["It tells these labels apart and knows no others.", *(f"**{sentence}**" for sentence in never)])]
+    return [" ".join(["It knows these labels and no others.", *(f"**{sentence}**" for sentence in never)])]
 
 
 def _scores(model: Model) -> list[str]:
@@ -136,7 +136,7 @@ def card(model: Model, scores: Mapping[str, str] | None = None) -> str:
         'predictions = model.predict_photos([Path("photo.jpg")])',
         "```",
         "",
-        f"- License: {model.license}. The terms of the photos it learned from bind as well.",
+        f"- License: {model.license}. The terms of the training photos apply as well.",
         *_external_data(model),
         *(f"- Extra annotations: {sentence}." for sentence in made.get("extra_annotations") or ()),
         *(f"- {remark}" for remark in (made.get("backbone") or {}).get("remarks", ())),

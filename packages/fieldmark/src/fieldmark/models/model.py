@@ -257,6 +257,9 @@ class Model:
         label = f"{part} of {where}{mark}, 95 % intervals"
         return draw_intervals([metric_title(name, where) for name in shares], bounds, label=label)
 
+    def __repr__(self) -> str:
+        return f"<Model {self.name}: {len(self.labels):,} labels, fitted to {self.trained['benchmark']}>"
+
     def _repr_html_(self) -> str:
         made, where = self.trained, self.trained["benchmark"]
         facts = [

@@ -58,7 +58,7 @@ class PlaceModelPrior(PriorSource):
 
     def check(self, step: str, task: Task) -> None:
         if "place" not in task.inputs:
-            raise MisuseError(f"The step {step} needs to know the place of each item; the task does not tell it.")
+            raise MisuseError(f"The step {step} needs to know the place of each item; the task does not provide it.")
 
     def fit(self, part: Part, taxonomy: Taxonomy, *, several: bool) -> Self:
         """Finds the labels in the model; what it has learned stays as it is.

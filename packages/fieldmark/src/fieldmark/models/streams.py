@@ -51,7 +51,7 @@ def answer_stream(
         PeekingError: When an answer depends on items that it must not see.
     """
     if DATE not in part.items.columns:
-        raise ValueError("a stream needs the date of each item, and the task does not tell it")
+        raise ValueError("a stream needs the date of each item, and the task does not provide it")
     told = truth if order.labels_after_days is not None else None
     part = part.unlabeled()
     if fitted.method.sees == "past":

@@ -226,7 +226,7 @@ class LabelEvaluation(Evaluation):
     def unknown_score(self) -> NDArray[np.floating[Any]]:
         """How strange each item looks."""
         if self.selected.unknown is None:
-            raise InputError("the run", found="no unknown_score", expected="how strange each item looks")
+            raise InputError("the run", found="no unknown_score", expected="the novelty of each item")
         return self.selected.unknown
 
     @cached_property

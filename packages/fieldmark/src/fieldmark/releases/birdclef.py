@@ -377,9 +377,9 @@ def _remarks(focal: Sequence[RecordingFile], events: pl.DataFrame, stray: int) -
     remarks = []
     unnamed = events["label"].null_count()
     if unnamed:
-        remarks.append(f"{unnamed} event(s) are of birds that nobody could name (????); they count as silence.")
+        remarks.append(f"{unnamed} event(s) are of birds without a name (????); they count as silence.")
     if stray:
-        remarks.append(f"{stray} event(s) are of recordings that are not here; they are passed over.")
+        remarks.append(f"{stray} event(s) are of recordings that are not here; they are skipped.")
     bare = sum(one.about["species"] is None and one.about["date"] is None for one in focal)
     if bare:
         remarks.append(f"{bare} focal recording(s) have no metadata.")

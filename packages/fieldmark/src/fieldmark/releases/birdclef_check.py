@@ -125,7 +125,7 @@ def _check_events(
         _note(
             problems,
             "note",
-            "an event is of a bird that nobody could name",
+            "an event is of a bird without a name (????)",
             path,
             events.filter(pl.col("label").is_null()),
         )

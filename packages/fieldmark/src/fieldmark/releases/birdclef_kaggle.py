@@ -179,7 +179,7 @@ class Block(NamedTuple):
 
 
 def _events(blocks: Iterable[Block]) -> pl.DataFrame:
-    """What is heard when."""
+    """Species heard when."""
     rows = [(*block[:3], label) for block in blocks for label in block.labels if label != SILENCE]
     return pl.DataFrame(rows, schema=EVENTS.types, orient="row").unique(maintain_order=True)
 

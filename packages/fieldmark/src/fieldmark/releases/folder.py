@@ -16,7 +16,7 @@ ROOT/                        a folder, or a .zip; also one that holds nothing bu
 Quirks:
 
 - A photo is any `.jpg`, `.jpeg`, `.png`, `.webp`, `.tif`, `.avif` or `.heic`, a recording any `.wav`, `.flac`, `.ogg`,
-  `.mp3` or `.m4a`, in any case. Other files are passed over, and a remark names them; hidden files are passed over
+  `.mp3` or `.m4a`, in any case. Other files are skipped, and a remark names them; hidden files are skipped
   without one. A folder holds photos or recordings; "photo" below means either.
 - How folders are read is told in `folder_layout`, how tables are found and read in `own_tables` and `folder_tables`.
 - A photo without a line in the table, and any photo where there is no table, is an observation of its own. Columns
@@ -196,7 +196,7 @@ def _remarks(photos: pl.DataFrame, listing: Listing) -> tuple[str, ...]:
     """What a reader should know about classes and files."""
     remarks, empty = [], listing.empty
     if empty:
-        remarks.append(f"{len(empty)} class folder(s) hold no photos and are passed over: {', '.join(empty[:3])}.")
+        remarks.append(f"{len(empty)} class folder(s) hold no photos and are skipped: {', '.join(empty[:3])}.")
     learned = photos.filter(pl.col("part").is_null() | (pl.col("part") == "train"))["label"]
     unlearned = sorted(set(photos["label"].drop_nulls()) - set(learned))
     if unlearned:
@@ -250,7 +250,7 @@ def _check_one_label_each(photos: pl.DataFrame, where: str) -> None:
                 where,
                 found=f"observation {name!r} with photos in {wrong[column][0]} {what}",
                 expected="all photos of an observation in one",
-                hint="Photos of one specimen on both sides of a split inflate the score.",
+                hint="Photos of one specimen in train and test inflate the score.",
             )
 
 

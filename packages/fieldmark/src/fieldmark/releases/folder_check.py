@@ -144,10 +144,10 @@ def _check_passed_over(listing: Listing, problems: Problems) -> None:
     """Files beside the photos that have another ending, folders that are no part, and those of classes without any."""
     if listing.passed_over:
         endings = ", ".join(sorted(EVERY_SUFFIX))
-        problems.add("warning", f"a file is passed over, since it ends in none of {endings}", listing.passed_over)
+        problems.add("warning", f"a file is skipped, since it ends in none of {endings}", listing.passed_over)
     if listing.no_parts:
-        problems.add("warning", "a folder is no part (train, val, test) and is passed over", listing.no_parts)
+        problems.add("warning", "a folder is no part (train, val, test) and is skipped", listing.no_parts)
     if listing.loose:
-        problems.add("warning", "a photo lies beside the folders of classes and is passed over", listing.loose)
+        problems.add("warning", "a photo lies beside the folders of classes and is skipped", listing.loose)
     if listing.empty:
         problems.add("warning", "a folder of a class holds nothing that is read", listing.empty)

@@ -1,6 +1,6 @@
 """How people lay out photos or recordings of their own: which folders are parts, classes, groups or domains.
 
-What is unambiguous is read, and a remark says how; the rest is refused. Nothing is passed over without a word but
+What is unambiguous is read, and a remark says how; the rest is refused. Nothing is skipped without a word but
 hidden files and what operating systems leave behind (`media_files.is_leftover`).
 
 - A part goes by the usual names in any case (`PART_NAMES`): `valid/` is val, `Training/` is train.

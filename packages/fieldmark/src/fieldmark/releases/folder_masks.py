@@ -173,7 +173,7 @@ def _described(release: Release, photos: pl.DataFrame) -> tuple[pl.DataFrame, tu
 
 
 def _remarks(without_photo: int) -> tuple[str, ...]:
-    return (f"{without_photo:,} mask(s) belong to no photo and are passed over.",) if without_photo else ()
+    return (f"{without_photo:,} mask(s) belong to no photo and are skipped.",) if without_photo else ()
 
 
 def _told_masks(release: Release, masks: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:

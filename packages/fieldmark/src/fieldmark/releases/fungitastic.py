@@ -296,8 +296,8 @@ RECORDS = (
             "fieldmark_worlds.layouts.fungitastic:write",
             "invented fungi as FungiTastic is released: full, Mini and few-shot, with every layer",
         ),
-        license="the makers' statements differ: CC BY-NC-SA 4.0 (Kaggle page), CC BY 4.0 (page of the paper); keep "
-        "to the stricter one",
+        license="the makers' statements differ: CC BY-NC-SA 4.0 (Kaggle page), CC BY 4.0 (page of the paper); follow "
+        "the stricter one",
         homepage="https://bohemianvra.github.io/FungiTastic/",
         size=PublishedSize(observations=350_000, photos=650_000, rounded=True),
         citation=preprint(

@@ -44,7 +44,7 @@ def identical_files(release: Readable, paths: Iterable[str] | pl.Series) -> list
 
     Args:
         release: Where they lie.
-        paths: The files; those that are not there are passed over.
+        paths: The files; those that are not there are skipped.
     """
     column = paths if isinstance(paths, pl.Series) else pl.Series(list(paths), dtype=pl.String)
     sizes = _sizes(release, column)

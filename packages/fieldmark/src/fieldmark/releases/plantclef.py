@@ -14,7 +14,7 @@ Quirks:
 
 - The XML beside a picture holds unescaped ampersands and undocumented tags; see `plantclef_xml`.
 - In the associations folder `<PhotoType>` tells sheets (`Herbarium`) from photos (anything else). A picture there
-  without XML, or whose XML says nothing of it, is passed over: nobody can tell what it is.
+  without XML, or whose XML says nothing of it, is skipped: nobody can tell what it is.
 - Elsewhere the folder tells the domain, and everywhere it tells the class. A picture without XML, or with XML that
   cannot be read, is an observation of its own. All of these are counted by `fieldmark check`.
 - An observation that is in both domains is one observation; its photos and its sheets are two items.
@@ -324,7 +324,7 @@ def _remarks(
     if len(pictures) > len(told):
         remarks.append(
             f"{len(pictures) - len(told):,} picture(s) of {ASSOCIATIONS} do not say whether they are sheets and are "
-            "passed over."
+            f"skipped."
         )
     if without:
         remarks.append(f"{without:,} picture(s) have no XML; each is an observation of its own.")

@@ -79,7 +79,7 @@ def _check_xml(release: Release, pictures: Sequence[PlantPicture], problems: Pro
     ):
         problems.at(severity, what, places)  # type: ignore[arg-type]
     undecided = [one.path for one in pictures if one.domain is None]
-    what = f"a picture of {ASSOCIATIONS} does not say whether it is a sheet (PhotoType) and is passed over"
+    what = f"a picture of {ASSOCIATIONS} does not say whether it is a sheet (PhotoType) and is skipped"
     problems.at("warning", what, undecided)
 
 

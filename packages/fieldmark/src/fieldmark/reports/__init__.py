@@ -13,10 +13,10 @@ def report(runs: str | Path | Sequence[str | Path], out: str | Path, *, data: st
     """Writes one self-contained HTML page about one or more runs of the same benchmark.
 
     Args:
-        runs: Folders written by `fieldmark fit`, or their addresses. All stand in the table of scores; the other
-            sections are about the first.
+        runs: Folders written by `fieldmark fit`, or their addresses. All are in the table of scores; the other sections
+            are about the first.
         out: The page to write; at an address it is sent when it is complete.
-        data: Where the release lies now, if not where the first run found it.
+        data: The release, if it has moved.
 
     Returns:
         The path of the page.

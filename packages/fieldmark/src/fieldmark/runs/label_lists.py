@@ -42,7 +42,7 @@ class Lists(RunFormat):
         silence: What a line says where there is no label; it is a label itself. Empty where an empty list says it.
         written_lists: What counts of a list that a run has: what it says, or the same with silence added where
             it is empty and dropped beside other labels ("completed", as version 1 of BirdCLEF 2021 had it).
-        more_columns: Whether a file may have other columns, which are passed over.
+        more_columns: Whether a file may have other columns, which are skipped.
         all_quoted: Whether every field is written in quotes. Both ways are read.
         segment_s: For segments of recordings: how long they are, where a line is called by the end of its segment.
     """

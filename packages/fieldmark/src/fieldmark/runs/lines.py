@@ -64,7 +64,7 @@ def read_lines(
         columns: The columns, each by its name, or by all the names it goes by.
         separator: What stands between two fields.
         header: Whether the first line names the columns.
-        more_columns: Whether there may be others, anywhere; they are passed over.
+        more_columns: Whether there may be others, anywhere; they are skipped.
 
     Raises:
         InputError: When there is no such file, the header is another one, or the file breaks off.

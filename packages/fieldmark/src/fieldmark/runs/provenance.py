@@ -73,7 +73,7 @@ class Run:
         features: The backbone behind the features and its digest, if features were used.
         steps: The fitted steps, as data.
         trained_on: The parts whose labels the final model saw, and those that its steps have learned from.
-        seed: The seed of everything random.
+        seed: The random seed.
         data: Where the release lies on this machine.
         data_digest: A fingerprint of the release's tables.
         world: The mark of a simulated release, None for a real one.

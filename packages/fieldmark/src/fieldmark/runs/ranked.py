@@ -46,8 +46,8 @@ class Ranked(RunFormat):
         separator: What stands between two labels.
         at_least: How many labels a line must list.
         unknown_score: Whether there is a third column that says how strange an item is.
-        more_columns: Whether a file may have other columns, which are passed over.
-        other_items: Whether a file may answer ids that the benchmark does not ask about, which are passed over.
+        more_columns: Whether a file may have other columns, which are skipped.
+        other_items: Whether a file may answer ids that the benchmark does not ask about, which are skipped.
         cut: Whether a line may list more than `at_most` labels, of which the first ones count.
         unknown_name: How "none of the labels" is written.
     """
@@ -86,7 +86,7 @@ class Ranked(RunFormat):
                 ]
                 if self.unknown_score:
                     if predictions.unknown is None:
-                        raise ValueError("these predictions do not say how strange an item is")
+                        raise ValueError("these predictions have no novelty score")
                     fields.append(f"{predictions.unknown[row]:.7g}")
                 writer.writerow(fields)
 

@@ -7,6 +7,7 @@ parts of their paths as tell them apart.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +72,7 @@ def compare_tables(
         raise InputError(found, found="detections without a score", expected="a score for each")
     if listened is None:
         raise MisuseError(ASK)
-    parts = _parts_that_tell(said, true, against)
+    parts = _parts_that_tell(said, true)
     rows, noted = (table.rows.with_columns(recording=_named(table.rows["file"], parts)) for table in (said, true))
     if label is not None:
         noted = noted.with_columns(pl.col("label").fill_null(label))
@@ -81,7 +82,7 @@ def compare_tables(
     noted, rows, how = _joined(noted, rows, load_concepts(names))
     about = tuple(dict.fromkeys(recording_name(file, parts) for file in (*true.files, *noted["file"])))
     spans = _spans(listened, recordings, about, noted, rows, parts)
-    remarks = []
+    remarks = _strangers(said, true, parts)
     detected, annotated = set(rows["label"].drop_nulls()), set(noted["label"].drop_nulls())
     species = sorted(annotated | detected) if complete else sorted(annotated)
     if not complete and detected - annotated:
@@ -97,16 +98,42 @@ def compare_tables(
     return Compared(rows.select(*keys, "score"), noted.select(keys), spans, tuple(species), how, common, tuple(remarks))
 
 
-def _parts_that_tell(said: SoundTable, true: SoundTable, against: Path) -> int:
-    """How many of the last parts of a path tell recordings apart: 1 where their names do."""
+def _parts_that_tell(said: SoundTable, true: SoundTable) -> int:
+    """How many of the last parts of a path tell recordings apart: 1 where their names do.
+
+    Raises:
+        InputError: When recordings of one name lie in several folders, and the annotations do not say which is meant.
+    """
     for parts in (1, 2, 3):
         clear = True
         for table in (said, true):
             stems = {file.replace("\\", "/").rpartition(".")[0] or file for file in table.files}
             clear = clear and len({recording_name(file, parts) for file in table.files}) == len(stems)
-        if clear:
+        if clear and (parts == 1 or _shared(said, true, parts)):
             return parts
+    twice = sorted(name for name, number in Counter(recording_name(file) for file in said.files).items() if number > 1)
+    if twice and _shared(said, true, 1):
+        raise InputError(
+            twice[0],
+            found="a recording of this name in several folders",
+            expected="annotations that say which of them they are about",
+            hint="Keep annotations in folders of the same names, or write folder/recording into the column file.",
+        )
     return 1
+
+
+def _shared(said: SoundTable, true: SoundTable, parts: int) -> set[str]:
+    """The recordings that both tables are about."""
+    one, two = ({recording_name(file, parts) for file in table.files} for table in (said, true))
+    return one & two
+
+
+def _strangers(said: SoundTable, true: SoundTable, parts: int) -> list[str]:
+    """Says so where no detection is of an annotated recording, which may be a matter of names."""
+    if not (said.files and true.files) or _shared(said, true, parts):
+        return []
+    one, two = (recording_name(table.files[0], parts) for table in (said, true))
+    return [f"No detection is of an annotated recording. Do their names differ? Detections: {one}; annotations: {two}."]
 
 
 def _named(files: pl.Series, parts: int) -> pl.Series:

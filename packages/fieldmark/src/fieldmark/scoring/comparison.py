@@ -200,7 +200,7 @@ def compare(runs: Sequence[Compared] | Mapping[str, Compared], *, metric: str | 
 
     Args:
         runs: Folders of runs, scorecards on disk, or scorecards; also by name.
-        metric: By which metric; the primary one if not given.
+        metric: The metric; the primary one if not given.
 
     Raises:
         InputError: When the runs answer different questions, or what the metric rests on is not the same for them.

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
@@ -27,7 +28,7 @@ from fieldmark.metrics.sound_events import (
     recall_at,
     recall_without_each_unit,
 )
-from fieldmark.notebooks import DrawnPlot, draw_plot
+from fieldmark.notebooks import DrawnPlot, bounds_text, draw_plot, html_note, html_page, html_table, text_table
 from fieldmark.scoring.compared_sounds import Compared, compare_tables
 from fieldmark.scoring.scorecard import Score
 from fieldmark.scoring.sound_matching import OVERLAPS_S, WINDOWS_S, MatchedSounds, MatchRule, match_sounds
@@ -104,6 +105,48 @@ class DetectionCard:
     names: tuple[NameMatch, ...]
     remarks: tuple[str, ...]
 
+    def to_frame(self) -> pl.DataFrame:
+        """One row for each species, with the ends of its intervals and its threshold."""
+        at_least = {one.name: one.at_least for one in self.thresholds}
+        kinds = {"threshold": pl.Float64}
+        for name in ("precision", "recall", "average_precision"):
+            kinds |= dict.fromkeys((name, f"{name}_low", f"{name}_high"), pl.Float64)
+        rows = []
+        for one in self.species:
+            row: dict[str, Any] = {"name": one.name, "called": one.answers, "positive": one.positives}
+            row["threshold"] = at_least.get(one.name)
+            for name in ("precision", "recall", "average_precision"):
+                score: Score = getattr(one, name)
+                row |= {name: score.value, f"{name}_low": score.low, f"{name}_high": score.high}
+            rows.append(row)
+        return pl.DataFrame(rows, schema_overrides=kinds).with_columns(pl.col(pl.Float64).fill_nan(None))
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.units:,} {self.unit}s; {self.rule}", text_table(*self._listed()), *self.remarks])
+
+    def __repr__(self) -> str:
+        return f"<DetectionCard: {len(self.species):,} species in {self.units:,} {self.unit}s>\n{self}"
+
+    def _repr_html_(self) -> str:
+        notes = [html_note(one) for one in (self.rule, *self.remarks)]
+        return html_page(f"{self.units:,} {self.unit}s", html_table(*self._listed()), *notes)
+
+    def _listed(self) -> tuple[list[str], list[list[str]]]:
+        """Columns and rows for people: a species each, shares in percent with their intervals."""
+        columns = ["species", "called", "positive", "precision %", "recall %", "average precision %", "threshold"]
+        at_least = {one.name: one.at_least for one in self.thresholds}
+        rows = [
+            [
+                one.name,
+                f"{one.answers:,}",
+                f"{one.positives:,}",
+                *(_bounds(score) for score in (one.precision, one.recall, one.average_precision)),
+                "none" if (line := at_least.get(one.name)) is None else f"{line:.3f}",
+            ]
+            for one in self.species
+        ]
+        return columns, rows
+
     def plot(self, most: int = 6) -> DrawnPlot:
         """How often scores are right, for the species with most answers; a line stands where the promise begins."""
         shown = [one for one in self.species if one.calibration][:most]
@@ -134,6 +177,11 @@ class DetectionCard:
         return data
 
 
+def _bounds(score: Score) -> str:
+    value, bounds = bounds_text(score.value, score.low, score.high, percent=True)
+    return f"{value} [{bounds}]" if bounds else value
+
+
 def detections(
     found: str | Path,
     against: str | Path,
@@ -160,11 +208,11 @@ def detections(
             are.
         rule: When a detection is right; windows of three seconds where it is not given.
         by: What is independent: the recording, or its site.
-        at_least: From which score on precision and recall are given; all detections of the table where not given.
-        label: The species of annotations that name none.
+        at_least: The score threshold for precision and recall; all detections if not given.
+        label: The species, if annotations name none.
         complete: Whether annotators noted every species that they heard; else only species that they name are scored.
         promise: The least precision that thresholds promise.
-        risk: The chance that a threshold is given and does not keep it.
+        risk: The risk that the precision is lower than promised.
         names: Further sources of names (`tables.name_concepts`).
 
     Raises:

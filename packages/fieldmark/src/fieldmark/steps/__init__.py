@@ -27,10 +27,10 @@ STEPS: Registry[type[Step]] = Registry(
             "fieldmark.steps.group_temperature:GroupTemperature",
             "a temperature for each month, habitat, ... drawn towards the common one",
         ),
-        "max-softmax": ("fieldmark.steps.unknown_score:MaxSoftmax", "strange is what no class is likely for"),
+        "max-softmax": ("fieldmark.steps.unknown_score:MaxSoftmax", "novelty: one minus the highest probability"),
         "unknown-score": (
             "fieldmark.steps.unknown_score:UnknownScore",
-            "strange by energy, highest logit, entropy or max softmax: from logits alone",
+            "novelty by energy, highest logit, entropy or max softmax, from logits",
         ),
         "unknown-probability": (
             "fieldmark.steps.unknown_probability:UnknownProbability",
@@ -51,7 +51,7 @@ STEPS: Registry[type[Step]] = Registry(
         ),
         "observation-attention": (
             "fieldmark.steps.observation:ObservationAttention",
-            "photos of an observation share a mean in which better photos have more of a say",
+            "photos of an observation share a weighted mean: better photos count more",
         ),
         "presence": (
             "fieldmark.steps.multilabel:PresenceCurve",
@@ -64,26 +64,26 @@ STEPS: Registry[type[Step]] = Registry(
         "neighbors": ("fieldmark.steps.neighbors:Neighbors", "smoothing over the neighboring segments of a recording"),
         "prior": (
             "fieldmark.steps.priors.prior:Prior",
-            "what is to be expected in a context (column=habitat, month, country, ...), from train",
+            "prior by context (column=habitat, month, country, ...), from train",
         ),
-        "month-prior": ("fieldmark.steps.priors.prior:MonthPrior", "what is to be expected in a month, from train"),
+        "month-prior": ("fieldmark.steps.priors.prior:MonthPrior", "prior by month, from train"),
         "country-prior": (
             "fieldmark.steps.priors.prior:CountryPrior",
-            "what is to be expected in a country, from train or from a table of presence",
+            "prior by country, from train or a table of presence",
         ),
-        "site-prior": ("fieldmark.steps.priors.groups:SitePrior", "what is to be expected at a site, from val"),
-        "season-prior": ("fieldmark.steps.priors.groups:SeasonPrior", "what is to be expected in a month, from val"),
+        "site-prior": ("fieldmark.steps.priors.groups:SitePrior", "prior by site, from val"),
+        "season-prior": ("fieldmark.steps.priors.groups:SeasonPrior", "prior by month, from val"),
         "place-prior": (
             "fieldmark.steps.priors.places:PlacePrior",
-            "what is to be expected at a place in a week, by BirdNET's location model",
+            "prior by place and week, from BirdNET's location model",
         ),
         "prior-online": (
             "fieldmark.steps.prior_online:PriorOnline",
-            "how frequent labels have been of late, from earlier days and with forgetting",
+            "prior by recent label frequencies, from earlier days with forgetting",
         ),
         "prior-em": (
             "fieldmark.steps.prior_shift:PriorEm",
-            "how frequent labels are among all items asked about, by EM; up to 100 labels",
+            "label frequencies of the test set, by EM; up to 100 labels",
         ),
         "prior-map": (
             "fieldmark.steps.prior_shift:PriorMap",
@@ -95,7 +95,7 @@ STEPS: Registry[type[Step]] = Registry(
         ),
         "class-thresholds": (
             "fieldmark.steps.class_thresholds:ClassThresholds",
-            "scores below the threshold of their label are dropped; for lists that people read",
+            "drops scores below the threshold of their label; for lists that people read",
         ),
     },
     group="fieldmark.steps",

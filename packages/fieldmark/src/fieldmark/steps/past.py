@@ -37,7 +37,7 @@ def days(items: pl.DataFrame) -> Iterator[Day]:
         ValueError: When the items do not tell their dates.
     """
     if DATE not in items.columns:
-        raise ValueError("a stream needs the date of each item, and the task does not tell it")
+        raise ValueError("a stream needs the date of each item, and the task does not provide it")
     table = items.select(pl.col(DATE), pl.int_range(pl.len()).alias("row")).sort(DATE, "row", nulls_last=True)
     for (date,), group in table.group_by(DATE, maintain_order=True):
         yield Day(date, group["row"].to_numpy().astype(np.int64))

@@ -76,7 +76,7 @@ class PriorOnline(FromSource, PastStep[Recently]):
     def fit(self, val: LabelScores, lesson: Lesson) -> Self:
         self.refuse_unfit(val, lesson.task)
         if DATE not in lesson.items.columns:
-            raise MisuseError(f"The step {self.name} needs the date of each item, and this task does not tell it.")
+            raise MisuseError(f"The step {self.name} needs the date of each item, and this task does not provide it.")
         fitted = self.with_arrays({"source": mean_posterior(posteriors_of(val))})
         half_lives = HALF_LIVES if self.half_life == FROM_VAL else (_days(self.half_life),)
         strengths = STRENGTHS if self.strength == FROM_VAL else (float(self.strength),)

@@ -51,5 +51,5 @@ class UnknownProbability(Step):
 def strangeness_of(predictions: LabelScores) -> NDArray[np.float64]:
     """The unknown score of each item; without one there is nothing to draw a line through."""
     if predictions.unknown is None:
-        raise ValueError("these predictions do not say how strange an item is: add the step max-softmax before")
+        raise ValueError("these predictions have no novelty score: add the step max-softmax before")
     return predictions.unknown.astype(np.float64)

@@ -53,7 +53,7 @@ class UnknownThreshold(Step):
             return replace(self, threshold=_accepting(score[~strange]))
         if not strange.any():
             raise MisuseError(
-                f"The line to unknown (rule {self.rule}) is drawn by the unknown species of val, and val has none: "
+                f"The threshold for unknown (rule {self.rule}) needs unknown species in val, and val has none: "
                 "use the rule tpr-95."
             )
         metric = None if self.rule == "f1-unknown" else decision_metric(lesson.task)

@@ -123,7 +123,7 @@ def _told(where: str, error: Exception) -> InputError | None:
     own = where.startswith("s3")
     if names & _NO_CREDENTIALS:
         hint = "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; FSSPEC_S3_ANON=true for a public one."
-        return InputError(where, found="no credentials", expected="those of somebody who may read it", hint=hint)
+        return InputError(where, found="no credentials", expected="those of an account that may read it", hint=hint)
     if isinstance(error, PermissionError):
         keys = "Are the keys of the right account set (AWS_ACCESS_KEY_ID, AWS_PROFILE)?" if own else None
         return InputError(where, found="no permission", expected="an account that may read it", hint=keys)

@@ -133,26 +133,26 @@ def ablate(
     store: str | Path | None = None,
     overwrite: bool = False,
 ) -> Ablation:
-    """Fits a method to every modality alone, to all but each, and to all, and compares them on the same units.
+    """Fits a method to every modality alone, to all but each one, and to all, and compares them on the same units.
 
     Args:
         benchmark: The name of the benchmark.
         data: The root of the release.
-        out: The folder for all runs; runs that are there with the same settings are kept.
+        out: The folder for all runs; existing runs with the same settings are kept.
         modalities: At least two, each an input or several joined by `+`; all that the release has and the task allows
             if not given. The first is the main one, with which the others are compared.
         method: A method with the setting `inputs`: fusion, joint, tabular or linear.
         settings: Settings of the method and of its features, for every run.
         steps: The steps after the method, as for `fit`.
-        metric: By which metric; the primary one if not given.
-        seed: The seed of everything random.
+        metric: The metric; the primary one if not given.
+        seed: The random seed.
         split: A split file in place of the split of the benchmark.
         search: Settings to choose by cross-validation on train, for every run by itself.
-        store: Where features are kept, if not in the user's cache.
-        overwrite: Whether runs that are there are made again.
+        store: The feature store, if not the user's cache.
+        overwrite: Whether existing runs are repeated.
 
     Raises:
-        InputError: When the release or the split is at fault, or when there is something else in `out`.
+        InputError: When the release or the split is invalid, or `out` contains something else.
         MisuseError: When names or settings are.
     """
     declared = BENCHMARKS[benchmark]

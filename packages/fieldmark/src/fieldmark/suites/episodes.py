@@ -162,11 +162,11 @@ def run_episodes(
         benchmark: The name of the benchmark.
         data: The root of the release, with labels for test.
         entries: What is compared.
-        out: The folder to write, or to go on with.
+        out: The folder to write or continue.
         shots: Photos per class. A class that has fewer gives what it has.
         draws: How many draws.
         seed: Of the draws, and of parts that are drawn where the release has none.
-        store: Where features are kept, if not in the user's cache.
+        store: The feature store, if not the user's cache.
 
     Raises:
         InputError: When the release has no labels for test.

@@ -33,10 +33,10 @@ def add_answers(
 
     Args:
         suite: The suite.
-        data: The root under which the releases lie.
+        data: The folder that contains the releases.
         out: The folder of results.
         answers: By cell, a run file in the format of its benchmark, the folder of a run, or a table.
-        name: What the model is called in the table.
+        name: The name of the model in the table.
         external_data: What went in besides the release, or "none"; unknown until it is said. The folder of a run says
             it itself.
 

@@ -34,7 +34,7 @@ class ModelStanding:
         mean_rank: The mean of its ranks in the cells.
         ranks: The ranks that it may have on other cells like these.
         ranks_here: Those that it may have on these cells, with other units.
-        tier: 1 for models that cannot be told apart from the best on these cells, 2 for the next, and so on.
+        tier: 1 for models that not separable from the best on these cells, 2 for the next, and so on.
     """
 
     mean: Score

@@ -140,7 +140,7 @@ def evaluate(
     only: Sequence[str] = (),
     processes: int = 1,
 ) -> SuiteTable:
-    """How good a model is on every cell of a suite, beside all results that lie in the same folder.
+    """Evaluates a model on every cell of a suite, and ranks it with all results in the same folder.
 
     Args:
         model: A backbone, which is run with the heads of the suite: its name, a `torch.nn.Module` with its
@@ -148,18 +148,18 @@ def evaluate(
             `"lda:backbone=efficientnet_lite0"`, or whatever else `fit` takes for one. Or answers that were made
             elsewhere: by cell, a run file, the folder of a run, or a table.
         suite: The name of the suite.
-        data: The root under which the releases lie.
-        out: The folder of results to write, or to go on with.
+        data: The folder that contains the releases.
+        out: The folder of results, new or to continue.
         preprocessing: Of a network, as in `fit`.
         backbone: What makes the features of a method, as in `fit`.
-        name: What the model is called in the table; needed for a model that is no name.
+        name: The name of the model in the table; required if the model is an object.
         settings: Of the model and of its features.
         external_data: What besides the releases went in, as in `fit`; of an own backbone it is unknown until declared.
         only: Names of cells; all if empty.
-        processes: How many cells are worked on at once.
+        processes: The number of cells to run in parallel.
 
     Raises:
-        MisuseError: When names or settings are at fault, or nothing could be run; the reason is said.
+        MisuseError: When names or settings are invalid, or nothing could be run.
     """
     declared = suite_named(suite, data)
     if not name and not (isinstance(model, str) and (backbone is None or isinstance(backbone, str))):
@@ -197,11 +197,11 @@ def run_suite(
     Args:
         suite: The suite, or its name.
         data: The root under which the releases lie, each in the folder that its cell names.
-        out: The folder of results to write, or to go on with.
+        out: The folder of results, new or to continue.
         models: What is run; those of the suite if not given.
         only: Names of cells; all if empty.
-        processes: How many cells are worked on at once. Features are computed once whatever the number.
-        store: Where features are kept, if not in the user's cache.
+        processes: The number of cells to run in parallel. Features are computed once whatever the number.
+        store: The feature store, if not the user's cache.
         engine: "local", or "ray" for cells on a cluster whose nodes reach the same data.
         address: With "ray": the address of the cluster.
 

@@ -1,4 +1,4 @@
-"""What is heard when: the tables in which people wrote it down.
+"""Species heard when: the tables in which people wrote it down.
 
 - Ground truth of BirdCLEF: `MediaId;ClassId;hh:mm:ss-hh:mm:ss[;country]`, no header. The organizers' perfect run says
   the same as a run does, `MediaId;hh:mm:ss-hh:mm:ss;ClassId;Probability`.

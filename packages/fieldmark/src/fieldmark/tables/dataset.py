@@ -105,6 +105,10 @@ class Dataset:
 
         return draw_plot(paint)
 
+    def __repr__(self) -> str:
+        media = f"{len(self.media):,} {self.medium.plural}"
+        return f"<Dataset {self.name}: {media}, {len(self.observations):,} observations, {len(self.taxa):,} taxa>"
+
     def _repr_html_(self) -> str:
         frame = self.to_frame().explode("parts")
         distinct = [pl.col(name).n_unique() for name in ("observation_id", "label")]

@@ -77,7 +77,7 @@ def read_columns(
     width: int | None = None,
     block_bytes: int = BLOCK_BYTES,
 ) -> pl.DataFrame:
-    """Reads some columns of a table as text; empty fields are nulls, and empty lines are passed over.
+    """Reads some columns of a table as text; empty fields are nulls, and empty lines are skipped.
 
     Args:
         release: Where the table lies.

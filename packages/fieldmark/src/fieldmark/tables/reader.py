@@ -50,7 +50,7 @@ def decoded(data: bytes, where: object, expected: str = "a CSV table in UTF-8") 
 def rows_of(
     text: Iterable[str], where: object, *, separator: str = ",", strict: bool = True
 ) -> Iterator[tuple[int, list[str]]]:
-    """The number of the line and the fields of each row, without the spaces around them; empty lines are passed over.
+    """The number of the line and the fields of each row, without the spaces around them; empty lines are skipped.
 
     Args:
         text: An open text whose line ends are left as they are (`newline=""`).
@@ -117,7 +117,7 @@ def listed_rows(path: Path, names: Collection[str], expected: str) -> list[tuple
 def read_csv(file: IO[bytes], where: object, *, required: Iterable[str] = (), separator: str = ",") -> pl.DataFrame:
     """Reads a CSV file, plain or packed by gzip or xz, with every column as text; empty fields become nulls.
 
-    Empty lines at the end are passed over.
+    Empty lines at the end are skipped.
 
     Raises:
         InputError: When the file is not a table of UTF-8 text, a line has another number of fields than the header, or

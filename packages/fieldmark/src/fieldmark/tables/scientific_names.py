@@ -44,7 +44,7 @@ class ParsedName(NamedTuple):
 
 
 def parse_name(name: str) -> ParsedName:
-    """Reads a scientific name; authors and remarks are passed over.
+    """Reads a scientific name; authors and remarks are skipped.
 
     >>> parse_name("Lactarius azonites f. azonites ")
     ParsedName(genus='Lactarius', species='Lactarius azonites', infraspecific='f. azonites')

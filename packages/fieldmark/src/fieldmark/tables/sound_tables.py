@@ -13,7 +13,7 @@ A format is a declaration of columns (`FORMATS`); another one is one more of the
   since 2021, where an id is the recording and the second at which a window of five ends).
 - Runs and truths of BirdCLEF until 2020: `MediaId;hh:mm:ss-hh:mm:ss;ClassId;Probability` and
   `MediaId;ClassId;hh:mm:ss-hh:mm:ss`; truths of 2026, `filename,start,end,primary_label` with semicolons in the last.
-- Published annotations (`fieldmark.tables.annotations`).
+- Published annotations (`fieldmark.tables.annotations`), and the answers of `fieldmark identify --out`.
 
 All become one table with the columns of `SOUNDS`. A folder is read as the tables in it. Where a table does not name its
 recording, the name of the file does: `dawn.BirdNET.results.csv` and `dawn.Table.1.selections.txt` are about `dawn`.
@@ -32,6 +32,7 @@ import polars as pl
 
 from fieldmark.errors import InputError
 from fieldmark.storage.files import open_input
+from fieldmark.storage.parquet import read_frame
 from fieldmark.tables.annotations import ALIASES, UNKNOWN_BIRD, ground_truth_lines
 from fieldmark.tables.camera_detections import is_megadetector, read_megadetector
 from fieldmark.tables.media import EVERY_SUFFIX, is_leftover
@@ -52,6 +53,7 @@ SOUNDS: Final = {
     "high_hz": pl.Float64,
 }
 SUFFIXES: Final = (".csv", ".txt", ".tsv", ".json")
+ANSWERS: Final = ("answers.json", "answers.parquet")  # a folder of `fieldmark identify --out`
 # What tools add to the name of a recording when they name a table after it.
 OF_TABLES: Final = re.compile(
     r"(\.BirdNET(\.(results|selection\.table|selections?))?|\.Table\.\d+|\.selections?|\.results)+$", re.IGNORECASE
@@ -208,6 +210,8 @@ def read_sounds(path: Path) -> SoundTable:
     if not path.is_dir():
         with open_input(path, "a table of detections or annotations") as file:
             return parse_sounds(file.read(), path)
+    if all((path / name).is_file() for name in ANSWERS):
+        return _answered(path / ANSWERS[1])
     places = sorted(one for one in path.rglob("*") if one.suffix.lower() in SUFFIXES and not is_leftover(one.name))
     tables = [parse_sounds(one.read_bytes(), one) for one in places if one.is_file()]
     if not tables:
@@ -215,6 +219,17 @@ def read_sounds(path: Path) -> SoundTable:
     files = dict.fromkeys(file for table in tables for file in table.files)
     formats = dict.fromkeys(name for table in tables for name in table.formats)
     return SoundTable(pl.concat([table.rows for table in tables]), tuple(files), tuple(formats))
+
+
+def _answered(table: Path) -> SoundTable:
+    """The answers to recordings; those that could not be read were not listened to."""
+    rows = read_frame(table, table, expected="a table of answers")
+    rows = rows.filter(pl.col("problem").is_null()).with_columns(file=pl.col("files").list.first())
+    heard = rows.filter(pl.col("name") != "").select("file", "start_s", "end_s", label="name", score="probability")
+    if heard["start_s"].is_null().any():
+        raise InputError(table, found="answers without times, as of photos", expected="answers to recordings")
+    files = tuple(rows["file"].unique(maintain_order=True))
+    return SoundTable(_filled(heard), files, ("answers of Fieldmark",))
 
 
 def parse_sounds(data: bytes, where: Path) -> SoundTable:
@@ -238,9 +253,10 @@ def parse_sounds(data: bytes, where: Path) -> SoundTable:
             found = f"the columns {', '.join(table.columns)}"
             raise InputError(where, line=1, found=found, expected="a table of sounds", hint=hint)
         rows, title = _declared(table, chosen, where), chosen.title
-    rows = rows.with_columns(file=pl.col("file").fill_null(recording_of_table(where)))
+    own = (where.parent / recording_of_table(where)).as_posix()
+    rows = rows.with_columns(file=pl.col("file").fill_null(own))
     _refuse_impossible(rows, where)
-    files = tuple(rows["file"].unique(maintain_order=True)) or (recording_of_table(where),)
+    files = tuple(rows["file"].unique(maintain_order=True)) or (own,)
     silent = pl.col("label").str.to_lowercase().is_in(NOTHING_HEARD).fill_null(False)
     named = pl.when(pl.col("label").str.contains(UNKNOWN_BIRD)).then(None).otherwise(pl.col("label"))
     return SoundTable(rows.filter(~silent).with_columns(label=named), files, (title,))

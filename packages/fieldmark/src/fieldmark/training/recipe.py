@@ -70,7 +70,7 @@ class Training(Settings):
         checkpoints: An address (s3://bucket/folder) to keep checkpoints at in place of the folder beside the run, for
             hosts that share no disk or may be lost.
         trackers: "tensorboard", "mlflow", or both with a comma, beside the JSON lines that are always written.
-        seed: The seed of everything random.
+        seed: The random seed.
     """
 
     objective: str = "labels"

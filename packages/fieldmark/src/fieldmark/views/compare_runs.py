@@ -35,17 +35,17 @@ def compare(
     Args:
         runs: Folders of runs, scorecards (on disk or in memory), results of `fit`; also by name. Run files from
             elsewhere and tables of answers are scored first.
-        metric: By which metric; the primary one if not given.
-        benchmark: What unscored runs answer; that of the other runs if not given.
+        metric: The metric; the primary one if not given.
+        benchmark: The benchmark of unscored runs; that of the other runs if not given.
         data: The release that holds the truth for them; that of the other runs if not given. Or:
         truth: The truth as a table, with `classes` and `media` as in `score`.
         classes: See `truth`.
         media: See `truth`.
-        split: The part they answer; that of the other runs, or test, if not given.
+        split: The part they predict; that of the other runs, or test, if not given.
 
     Raises:
         InputError: When the runs answer different questions, or what the metric rests on is not the same for them.
-        MisuseError: When nobody says which truth unscored runs are to be held against.
+        MisuseError: When the truth for unscored runs is missing.
     """
     if isinstance(runs, (str, Path, Scorecard)) or (is_table(runs) and not isinstance(runs, Mapping)):
         raise MisuseError("A comparison needs at least two runs, in a list or by name.")

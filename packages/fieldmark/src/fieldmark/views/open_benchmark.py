@@ -195,7 +195,7 @@ def remarks_on_split(opened: Opened) -> list[str]:
     for (first, second), both in straddling(parts).items():
         if second in ("val", "test"):
             said = (
-                f"{len(both):,} observation(s) lie in {first} and in {second} ({both[0]}): scores there are too high."
+                f"{len(both):,} observation(s) lie in {first} and in {second} ({both[0]}): scores on them are too high."
             )
             remarks.append(f"{LEAKAGE}{said}")
     return remarks
@@ -245,7 +245,7 @@ def remarks_on_copies(opened: Opened) -> list[str]:
                 number = f"{len(pairs):,} of {len(paths[part]):,} {medium.plural} of {part}"
                 example = f"{pairs[0][0]} and {pairs[0][1]}"
                 same = f"{number} have the same bytes as {medium.plural} of {earlier}"
-                said = f"{same} ({example}): scores there are too high."
+                said = f"{same} ({example}): scores on them are too high."
                 remarks.append(f"{LEAKAGE}{said}")
     labels = dataset.media.join(dataset.observations, on="observation_id", how="left").select("path", "label")
     several = across(groups, dict(labels.iter_rows()))

@@ -81,11 +81,11 @@ def score(
         media: For soundscapes, a table (or CSV file) with `MediaId`, `seconds` and `site`, so that silence counts.
         split: The part of the release that is scored.
         seed: The seed of drawn parts; without it, the one in the run's folder, or 0.
-        metrics: What is measured, if not what the benchmark declares: names of its metrics, with another convention
+        metrics: The metrics, if not those of the benchmark: names of its metrics, with another convention
             behind a colon ("roc_auc:ties=zero"), or metrics themselves.
         out: The folder to write for a run that was made elsewhere, which `compare`, `report`, `ensemble` and `submit`
             take as those of `fit`. Needs `data`.
-        external_data: What besides the release went into such a run, one sentence each, or "none"; unknown until said.
+        external_data: External data of such a run, one sentence each, or "none"; unknown if not given.
         overwrite: Whether an existing folder is replaced.
 
     Raises:

@@ -69,7 +69,7 @@ class SplitResult:
     Args:
         split: What the file holds.
         rows, groups: How many of each there are in each part; groups are never parted.
-        shared: Of everything that was looked at, how much lies in more than one part.
+        shared: Of everything that was reviewed, how much lies in more than one part.
         by_rows: The same for a draw row by row, as if nothing belonged together.
         apart: For rules on places, how far val and test lie from train.
         apart_by_rows: The same for a draw row by row.
@@ -114,14 +114,14 @@ def split_table(
     check: Sequence[str] = (),
     out: str | Path | None = None,
 ) -> SplitResult:
-    """Cuts a table by a rule, and writes the split if `out` is given.
+    """Splits a table by a rule, and writes the split if `out` is given.
 
     Args:
         table: A CSV or Parquet file.
         by: The rule, or its name: unit, day, class, block:METRES, cells:METRES, quadrats:METRES, or a column.
         val: The share of val.
         test: The share of test; train gets the rest.
-        folds: How many folds to make instead of parts.
+        folds: The number of folds, instead of parts.
         counted: Whether shares are of rows or of groups; of rows unless given, of groups for quadrats.
         seed: The seed of the draw; 0 unless given, 1949 for quadrats.
         columns: Which columns mean what.

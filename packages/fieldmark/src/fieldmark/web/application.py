@@ -71,14 +71,14 @@ def no_room(request: Request) -> Response:
     """The answer when nothing can be stored."""
     log.error("no room is left at %s %s", request.method, request.url.path)
     request.state.faulty = True
-    return answer(request, 507, "The server has no room left to store this. Its administrators can see that.")
+    return answer(request, 507, "The server's disk is full. Its administrators can see that.")
 
 
 def broken(request: Request, error: Exception) -> Response:
     """The answer to a fault of ours, which is in the log."""
     log.exception("a fault of ours at %s %s", request.method, request.url.path, exc_info=error)
     number = getattr(request.state, "number", "")  # where requests are numbered
-    noted = f" It was noted under the number {number}." if number else ""
+    noted = f" It was logged under the number {number}." if number else ""
     return answer(request, 500, f"Something went wrong on our side.{noted}")
 
 

@@ -59,7 +59,7 @@ class Client:
     def hand_in(
         self, run: Path, *, title: str = "", method: str = "", external: str = "", found: str = ""
     ) -> dict[str, Any]:
-        """Hands in a run file; tries again where the connection fails, without ever submitting twice.
+        """Submits a run file; tries again where the connection fails, without ever submitting twice.
 
         Args:
             run: The run file, or the archive of a program.
@@ -90,7 +90,7 @@ class Client:
         return self._sent("/submissions", run, fields)
 
     def try_out(self, archive: Path) -> dict[str, Any]:
-        """Hands in a program for a debug run.
+        """Submits a program for a debug run.
 
         Raises:
             PlatformRefusalError: When it is refused.

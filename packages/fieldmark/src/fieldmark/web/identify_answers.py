@@ -134,10 +134,10 @@ class PageAnswers:
     def knows(self) -> str:
         """What the model knows, in words."""
         if self.loaded is None:
-            return "BirdNET hears recordings; it knows 6,522 names, most of them of birds."
+            return "BirdNET is for recordings; it knows 6,522 names, most of them of birds."
         names = f"{len(self.loaded.labels):,} names"
         if self.loaded.name == IMAGENET:
-            return f"Photos are answered by a pretrained model that knows little, {names}; recordings by BirdNET."
+            return f"Photos are identified by a pretrained model with few species, {names}; recordings by BirdNET."
         return f"The model was fitted to {self.loaded.medium.plural} and knows {names}."
 
     def warm(self) -> None:
@@ -159,7 +159,7 @@ class PageAnswers:
         self._come_in()
         try:
             if not self._working.acquire(timeout=LONGEST_WAIT_S):
-                raise TooOftenError("The questions before this one take long. Try again in a minute.")
+                raise TooOftenError("The server is busy. Try again in a minute.")
             try:
                 return self._ask(question)
             except FieldmarkError as error:
@@ -190,7 +190,7 @@ class PageAnswers:
             paths = [_stored(Path(folder), number, name, file) for number, (name, file) in enumerate(files, start=1)]
             medium, *others = dict.fromkeys(one for path in paths if (one := medium_of(path)) is not None)
             if others:
-                raise RefusalError("Photos and a recording are two questions: send one or the other.")
+                raise RefusalError("Send either photos or a recording, not both.")
             if len(paths) > 1 and not medium.visual:
                 raise RefusalError(f"One {medium} at a time.")
             answer = identify(
@@ -213,7 +213,7 @@ class PageAnswers:
             return self.loaded
         if not medium.visual:
             return medium.pretrained
-        raise RefusalError("The model on this page hears recordings: send a recording.")
+        raise RefusalError("The model on this page is for recordings: send a recording.")
 
     def _keep(self, photos: Sequence[Path], answer: PhotoAnswer | Timeline) -> str:
         """Keeps photos, re-encoded without the notes of the camera, and the names that were given; never a place."""
@@ -225,7 +225,7 @@ class PageAnswers:
             (folder / f"photo-{number}.jpg").write_bytes(as_jpeg(photo.read_bytes(), KEPT_PX))
         names = [{"label": one.label, "probability": one.probability} for one in getattr(answer, "names", ())]
         write_json(folder / "answer.json", {"names": names, "simulated": answer.simulated})
-        return "The photos are kept, without the notes of the camera: no place, no date, no device."
+        return "The photos are kept without EXIF data: no place, no date, no device."
 
 
 def _as_sent(sentence: str, question: Question) -> str:

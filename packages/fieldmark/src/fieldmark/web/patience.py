@@ -10,7 +10,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 HEADERS_S = 20.0
 # Between two pieces of a body; and a body as a whole comes at least this fast, after the first minute.
 PIECE_S, LEAST_BYTES_PER_S, FIRST_S = 30.0, 4096, 60.0
-TOO_SLOW = "The request came too slowly and was given up; send it again."
+TOO_SLOW = "The request was too slow and timed out; send it again."
 
 
 class PatientProtocol(H11Protocol):

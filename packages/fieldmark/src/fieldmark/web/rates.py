@@ -64,4 +64,4 @@ def refuse_beyond(rate: Rate, tried: int, left: dt.timedelta) -> None:
     if tried > rate.limit:
         wait = max(1, int(left.total_seconds()))
         minutes = f"{wait // 60 + 1} minutes" if wait > 60 else f"{wait} seconds"
-        raise TooOftenError(f"That was tried too often. Try again in {minutes}.", retry_after_s=wait)
+        raise TooOftenError(f"Too many attempts. Try again in {minutes}.", retry_after_s=wait)

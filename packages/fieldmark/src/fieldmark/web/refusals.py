@@ -17,7 +17,7 @@ class NotThereError(RefusalError):
     status = 404
 
     def __init__(self) -> None:
-        super().__init__("There is nothing here, or nothing that you may see.")
+        super().__init__("Not found, or you do not have access.")
 
 
 class ConflictError(RefusalError):

@@ -63,7 +63,7 @@ class OutdatedFormError(RefusalError):
     status = 403
 
     def __init__(self) -> None:
-        super().__init__("This form is out of date or came from elsewhere. Open the page again and repeat.")
+        super().__init__("This form has expired or came from another site. Open the page again and repeat.")
 
 
 class TooSlowError(RefusalError):

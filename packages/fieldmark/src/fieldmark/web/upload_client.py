@@ -30,13 +30,13 @@ class InterruptedUploadError(InputError):
 def send_in_parts(
     client: Client, run: Path, fields: dict[str, str], *, finish: str = "finish"
 ) -> dict[str, Any] | None:
-    """Hands in a file in parts, from where an earlier attempt with the same file stopped.
+    """Submits a file in parts, from where an earlier attempt with the same file stopped.
 
     Args:
         client: Who speaks to the challenge.
         run: The file.
         fields: What is said about it.
-        finish: What becomes of it: "finish" hands it in, "debug" tries it out.
+        finish: What becomes of it: "finish" submits it, "debug" tries it out.
 
     Returns:
         The submission or the debug run; None where the platform is too old to take parts.
@@ -90,7 +90,7 @@ class _Sender:
                 try:
                     answer = self._try("PATCH", path, headers=headers, content=file.read(most))
                 except KeyboardInterrupt:
-                    say(f"stopped after {_so_far(received, self.size)}: the same command goes on from there")
+                    say(f"stopped after {_so_far(received, self.size)}: run the same command again to continue")
                     raise
                 if answer is not None and answer.status_code in (204, 409) and "upload-offset" in answer.headers:
                     before, received = received, int(answer.headers["upload-offset"])
@@ -136,7 +136,7 @@ class _Sender:
 
     def _given_up(self, received: int | None) -> InterruptedUploadError:
         there = "" if received is None else f" after {_so_far(received, self.size)}"
-        hint = "What was sent stays there for a day: the same command goes on from it."
+        hint = "The upload is kept for a day: run the same command again to continue."
         return InterruptedUploadError(self.client.api, found=f"no answer{there}", expected="a platform", hint=hint)
 
 

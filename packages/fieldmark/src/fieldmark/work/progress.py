@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 Tick = Callable[[int], None]
@@ -14,6 +15,17 @@ Tick = Callable[[int], None]
 # Without a terminal a line is written at most this often, so that logs stay readable.
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_BETWEEN_BARS = 0.2
+_HIDDEN: ContextVar[bool] = ContextVar("hidden", default=False)
+
+
+@contextmanager
+def no_progress() -> Iterator[None]:
+    """Hides the progress of steps that are part of a longer one."""
+    before = _HIDDEN.set(True)
+    try:
+        yield
+    finally:
+        _HIDDEN.reset(before)
 
 
 @contextmanager
@@ -27,7 +39,7 @@ def progress(what: str, total: int) -> Iterator[Tick]:
     Yields:
         A function to call with the number of units done since the last call.
     """
-    if total <= 0:
+    if total <= 0 or _HIDDEN.get():
         yield lambda done: None
     elif in_notebook():
         yield _notebook_bar(what, total)

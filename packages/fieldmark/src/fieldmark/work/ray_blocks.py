@@ -34,7 +34,7 @@ RETRIES = 3
 AHEAD = 2
 # After so many blocks the cluster is asked again how many it can take: nodes come and go.
 LOOK_AGAIN = 32
-# How long a result is waited for before the cluster is looked at, in seconds.
+# How long a result is waited for before the cluster is reviewed, in seconds.
 LOOK_S = 5.0
 # How long a cluster whose head is silent, or in which no node is left for blocks, may take to come back. After a minute
 # without its head Ray itself would end the process without a word to anybody.
@@ -42,7 +42,7 @@ GONE_S = 30.0
 # How many functions a worker keeps; each may hold a network.
 KEPT_FUNCTIONS = 2
 
-KEPT = "What was done before is kept: the same command goes on."
+KEPT = "Finished work is kept: run the same command again to continue."
 
 
 class ClusterError(FieldmarkError):

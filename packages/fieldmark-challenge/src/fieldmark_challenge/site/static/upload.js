@@ -1,4 +1,4 @@
-// Sends large files of the forms that hand in a run or try out a program in parts, so that a lost connection or a reload costs nothing.
+// Sends large files of the forms that submit a run or try out a program in parts, so that a lost connection or a reload costs nothing.
 // Small files go with the form as it is, and so do all where this script does not run.
 import { Sha256 } from "./sha256.js";
 
@@ -30,7 +30,7 @@ class Sender {
     const sha256 = await this.read();
     const upload = await this.begin(sha256);
     await this.parts(upload);
-    say("It has arrived, and is being checked …", this.file.size, this.file.size);
+    say("Uploaded; checking …", this.file.size, this.file.size);
     const fields = new FormData();
     const given = new FormData(form);
     for (const name of FIELDS) fields.set(name, given.get(name) || "");
@@ -113,7 +113,7 @@ class Sender {
     const said = await answer.json().catch(() => ({}));
     if (answer.ok) return said;
     if (answer.status === 401 || answer.status === 403) {
-      throw new Refused("You are signed out, or this page is old. Open it again and choose the same file: what has arrived stays there for a day.");
+      throw new Refused("You are signed out, or this page has expired. Open it again and choose the same file: what was uploaded is kept for a day.");
     }
     throw new Refused(said.error || `The server answered ${answer.status}.`, said.problems || []);
   }
@@ -122,8 +122,8 @@ class Sender {
   async rest(failed, answer, received) {
     const so_far = received === undefined ? "" : ` after ${share(received, this.file.size)}`;
     note.textContent = answer
-      ? `The server is busy. It goes on by itself${so_far}.`
-      : `The connection is lost${so_far}. It goes on by itself; or come back within a day and choose the same file.`;
+      ? `The server is busy. Retrying automatically${so_far}.`
+      : `The connection is lost${so_far}. Retrying automatically; or come back within a day and choose the same file.`;
     const asked = Number(answer?.headers.get("retry-after")) || 2 ** (failed - 1);
     await new Promise((resolve) => {
       const over = () => { clearTimeout(timer); removeEventListener("online", over); resolve(); };
@@ -200,7 +200,7 @@ async function remember() {
       await fetch(`${uploads}/${upload.id}`, { method: "DELETE", headers }).catch(() => null);
       await remember();
     });
-    line.append(`${share(upload.received, upload.size)} of ${upload.filename} have arrived. Choose the same file and hand it in to go on from there. `, drop);
+    line.append(`${share(upload.received, upload.size)} of ${upload.filename} are uploaded. Choose and submit the same file to continue. `, drop);
     return line;
   }));
   unfinished.hidden = !there.length;

@@ -99,7 +99,7 @@ class WrittenGuide:
 
     @property
     def too_large(self) -> bool:
-        """Whether a first visit takes more than it should."""
+        """Whether first download: more than it should."""
         return self.first_load > MOST_FIRST_LOAD
 
 
@@ -120,7 +120,7 @@ def export_guide(
         out: The folder to write.
         weights: How weights are stored: single, half or 8-bit; auto takes half where a first visit then takes no more
             than `MOST_FIRST_LOAD`, else 8-bit.
-        title: What the guide is called.
+        title: The title of the guide.
         pictures: How many training photos it holds as small pictures, spread evenly over the labels.
         data: Where the photos lie that the model was fitted to, if not where they lay then.
         overwrite: Whether an existing folder is replaced.

@@ -18,8 +18,8 @@ from fieldmark.fitting.harness import split_of_model
 from fieldmark.models import Model
 from fieldmark.registry import require
 from fieldmark.runs.label_scores import LabelScores
-from fieldmark.stats.comparison import compare
 from fieldmark.stats.intervals import interval
+from fieldmark.stats.paired_shares import paired_share_interval
 from fieldmark.steps.base import apply_step
 from fieldmark.views.open_benchmark import open_benchmark, open_release
 from fieldmark.views.parts import Part
@@ -43,7 +43,7 @@ class WeightLoss:
 
     precision: Precision
     right: tuple[float, float | None, float | None]
-    less: tuple[float, float | None, float | None] | None
+    less: tuple[float, float, float] | None
     same: float
 
 
@@ -129,17 +129,12 @@ def _answer(model: Model, item: Part, session: Any, squares: NDArray[np.uint8]) 
 
 
 def _losses(answers: dict[Precision, NDArray[np.int32]], truth: NDArray[np.int32]) -> list[WeightLoss]:
-    right = {name: (codes == truth).astype(np.float64) for name, codes in answers.items()}
+    right = {name: codes == truth for name, codes in answers.items()}
     found = []
     for name, own in right.items():
         value = float(own.mean())
-        around = interval(value, own, proportion=True)
-        less = None
-        if name != "single":
-            pair = compare(
-                np.array([value, right["single"].mean()]), np.stack([own, right["single"]]), higher_is_better=True
-            ).differences[0]
-            less = (pair.value, pair.interval.low, pair.interval.high)
+        around = interval(value, own.astype(np.float64), proportion=True)
+        less = None if name == "single" else paired_share_interval(own, right["single"])
         same = float((answers[name] == answers["single"]).mean())
         found.append(WeightLoss(name, (value, around.low, around.high), less, same))
     return found

@@ -78,9 +78,9 @@ class ImageNetHead(TrainedElsewhere):
         species = model.taxa["species"].n_unique() - 1  # labels of higher ranks share an empty one
         fungi = model.taxa.filter(pl.col("kingdom") == "Fungi").height
         knows = (
-            f"This pretrained model knows little: {len(model.labels)} kinds of ImageNet, {species} of them "
-            f"species, most of them vertebrates; {fungi} kinds of fungi, none below the family; hardly a plant. Nearly "
-            "all species of the world are strange to it. For yours: fieldmark fit folder --data FOLDER --method linear."
+            f"This pretrained model knows few species: {len(model.labels)} classes of ImageNet, {species} of them "
+            f"species, mostly vertebrates; {fungi} classes of fungi, none below family; almost no plants. Train one "
+            f"on your own species: fieldmark fit folder --data FOLDER --method linear."
         )
         verdict, claim = answer.verdict, answer.claim
         if claim is not None and not tells_something(claim.rank, claim.name):
@@ -88,7 +88,7 @@ class ImageNetHead(TrainedElsewhere):
         if claim is None and verdict.known is not False:
             claim = _group_claim(model, answer.groups)
         if claim is None:
-            because = "None that I know: no kind of organism that the model has learned stands out in the photo."
+            because = "None of them: no organism that the model knows stands out in the photo."
             verdict = replace(verdict, known=False, because=because)
         return replace(answer, claim=claim, short_list=None, verdict=verdict, remarks=(*answer.remarks, knows))
 

@@ -88,7 +88,8 @@ def dangers_in(answers: AnswerFolder) -> dict[str, Any]:
         `names`: the dangerous species that they could be, each with how many, most often first.
     """
     warned = answers.table.filter(pl.col("danger").is_not_null())
-    whole = warned.filter(~pl.col("danger").str.contains(IMPROBABLE_WORDS, literal=True))
+    # Answers of an earlier version say "improbable".
+    whole = warned.filter(~pl.col("danger").str.contains_any([IMPROBABLE_WORDS, "are improbable"]))
     names = whole["dangerous"].explode().drop_nulls().value_counts(sort=True).rows()
     return {"observations": len(whole), "improbable": len(warned) - len(whole), "names": dict(names)}
 
@@ -177,7 +178,7 @@ def _identifications(answers: AnswerFolder, looks: Looks) -> pl.DataFrame:
             continue
         sure = "" if entry.probability is None else f" Probability {entry.probability:.4f}."
         simulated = " Simulated data." if answers.simulated else ""
-        unsure = " Possibly none of the names that the model knows." if entry.verdict == "possibly unknown" else ""
+        unsure = " Possibly none of the names the model knows." if entry.verdict == "possibly unknown" else ""
         when = created if look is None else look.when
         rows.append(
             {

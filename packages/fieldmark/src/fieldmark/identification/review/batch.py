@@ -52,7 +52,7 @@ from fieldmark.tables.schema import RANKS
 from fieldmark.views.parts import Part, loose_media
 from fieldmark.work.blocks import blocks_of, map_blocks
 from fieldmark.work.engines import cluster, working_on
-from fieldmark.work.progress import progress
+from fieldmark.work.progress import no_progress, progress
 
 NAMES_EACH: Final = 5
 # How answers are recorded; raised where that changes, so that earlier ones are asked again.
@@ -70,8 +70,9 @@ class BatchSettings:
         pooling: How several photos of one observation are pooled.
         known: What is known about all of them, by the names of columns.
         exif: Whether dates and places are read from what cameras noted.
-        thresholds: A table `name,at_least`: species are named from these probabilities on only.
-        synonyms: Other names, each with the one that the model may know.
+        thresholds: A table `name,at_least`: the lowest probability at which each species is named.
+        synonyms: Other names, each with the model's name for it.
+        each_window: Whether windows of a recording stay apart where a name is heard in several in a row.
     """
 
     only: tuple[str, ...] = ()
@@ -82,6 +83,7 @@ class BatchSettings:
     exif: bool = False
     thresholds: Path | None = None
     synonyms: Mapping[str, str] = field(default_factory=dict)
+    each_window: bool = False
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,7 @@ class AskedModel:
     def about(self, many: AskedMany) -> dict[str, Any]:
         """What the folder says about who answered."""
         model = self.model
-        remarks = [f"{many.passed_over} files of the other kind were passed over."] if many.passed_over else []
+        remarks = [f"{many.passed_over} files of the other kind were skipped."] if many.passed_over else []
         return {
             "question": "answers",
             "model": self.name,
@@ -218,21 +220,22 @@ class AskedModel:
             entries: list[AnsweredEntry] = []
             for file in asked.files:
                 try:
-                    answer = identify(
-                        root / file,
-                        self.model or BIRDNET,
-                        at_least=self.settings.at_least,
-                        context=_circumstances(asked),
-                        only=self.settings.only if self.model else (),
-                        exclude=self.settings.exclude if self.model else (),
-                        thresholds=self.settings.thresholds,
-                        synonyms=self.settings.synonyms,
-                    )
+                    with no_progress():
+                        answer = identify(
+                            root / file,
+                            self.model or BIRDNET,
+                            at_least=self.settings.at_least,
+                            context=_circumstances(asked),
+                            only=self.settings.only if self.model else (),
+                            exclude=self.settings.exclude if self.model else (),
+                            thresholds=self.settings.thresholds,
+                            synonyms=self.settings.synonyms,
+                        )
                 except InputError as error:
                     entries.append(_entry(asked, files=(file,), problem=str(error)))
                     continue
                 assert isinstance(answer, Timeline)  # a recording was asked about
-                entries += _of_recording(asked, file, answer)
+                entries += _of_recording(asked, file, answer, each_window=self.settings.each_window)
             yield asked, entries
 
 
@@ -251,7 +254,8 @@ def _asking(model: str, settings: BatchSettings) -> AskedModel:
 
 
 def _digest(model: str, settings: BatchSettings) -> str:
-    asked = {key: value for key, value in asdict(settings).items() if key not in ("known", "exif")}
+    left_out = {"known", "exif"} if settings.each_window else {"known", "exif", "each_window"}
+    asked = {key: value for key, value in asdict(settings).items() if key not in left_out}
     if settings.thresholds is not None:  # the lines count, not what the file is called
         asked["thresholds"] = settings.thresholds.read_text(encoding="utf-8") if settings.thresholds.is_file() else ""
     text = json.dumps([model, asked, RECORDED], sort_keys=True, default=str)
@@ -354,9 +358,10 @@ def _of_photos(asked: Asked, answer: PhotoAnswer) -> AnsweredEntry:
     )
 
 
-def _of_recording(asked: Asked, file: str, answer: Timeline) -> list[AnsweredEntry]:
-    """An entry for each voice; one that says so where nothing is heard."""
-    if not answer.detections:
+def _of_recording(asked: Asked, file: str, answer: Timeline, *, each_window: bool) -> list[AnsweredEntry]:
+    """An entry for each detection; one that says so where nothing is heard."""
+    heard = answer.windows if each_window else answer.detections
+    if not heard:
         silent = _entry(asked, files=(file,), verdict=NOTHING_HEARD, certainty=1 - answer.at_least)
         return [silent]
     return [
@@ -373,5 +378,5 @@ def _of_recording(asked: Asked, file: str, answer: Timeline) -> list[AnsweredEnt
             start_s=voice.start_s,
             end_s=voice.end_s,
         )
-        for voice in answer.detections
+        for voice in heard
     ]

@@ -109,7 +109,7 @@ def doubt_labels(
         settings: Settings of the classifier and of its features.
         folds: How many folds.
         seed: The seed of the folds, and of parts that are drawn.
-        store: Where features are kept, if not in the user's cache.
+        store: The feature store, if not the user's cache.
 
     Raises:
         MisuseError: When the release does not give one label to each item.

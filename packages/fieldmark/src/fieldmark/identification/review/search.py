@@ -58,7 +58,7 @@ def search_like(
         places: Folders, searched to any depth, files, or folders of answers.
         top: How many.
         settings: Which features; the usual ones for photos if not given, BirdNET's for recordings.
-        store: Where features are kept, if not in the user's cache.
+        store: The feature store, if not the user's cache.
 
     Raises:
         InputError: When a file cannot be read, or there is nothing to search.

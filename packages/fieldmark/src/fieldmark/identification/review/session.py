@@ -65,7 +65,7 @@ class Progress:
     """How far a review has come.
 
     Args:
-        entries, looked, corrected, untold: How long the list is, how many were looked at, how many of those got another
+        entries, looked, corrected, untold: How long the list is, how many were reviewed, how many of those got another
             name, and about how many the person could not tell.
         audit: What those drawn at random say; None for labels, where nothing is drawn.
         enough: Whether the list is good enough by the stopping rule.
@@ -88,7 +88,7 @@ class Review:
 
     Args:
         folder: The folder.
-        share: The share of the finished list that must be right.
+        share: The share of the finished list that must be correct.
         risk: The chance that the list is called good enough and is not.
         one_in: Of so many looks one is at random.
         seed: The seed of those drawn at random.

@@ -39,7 +39,7 @@ class KeptPhotos:
     codes: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def file(self, row: int) -> Path | None:
-        """The photo of a row, None where it is not at hand any more."""
+        """The photo of a row, None where it is gone."""
         path = Path(self.root, self.paths[row]) if self.root and row < len(self.paths) else None
         return path if path is not None and path.is_file() else None
 

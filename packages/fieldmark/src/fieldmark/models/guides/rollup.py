@@ -3,7 +3,7 @@
 At each rank the answer is the taxon of highest probability, which is the sum over its labels. It is given at the lowest
 rank at which that sum reaches the line of the rank. Lines come from val: the lowest from `SURE` on at which, of the
 observations of val whose answer reaches it, at least the share `SURE` is right (with one right and one wrong
-observation added). A rank at which no line does is passed over.
+observation added). A rank at which no line does is skipped.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def check_room(folder: Path, needed: int, purpose: str) -> None:
             folder,
             found=f"{show_size(free)} free",
             expected=f"about {show_size(needed)} for {purpose}",
-            hint="Make room or choose another folder; what is already there is kept.",
+            hint="Free some space or choose another folder; finished downloads are kept.",
         )
 
 

@@ -207,5 +207,5 @@ def _keep(partial: Partial, block: bytes, file: ReleaseFile) -> None:
             partial.target.parent,
             found=f"{error.strerror or error} while {file.name} came in",
             expected="a folder that can be written",
-            hint="The same command goes on where it stopped.",
+            hint="Run the same command again to continue.",
         ) from error

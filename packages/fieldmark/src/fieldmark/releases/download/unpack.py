@@ -207,7 +207,7 @@ def _cannot_write(archive: Path, into: Path, error: OSError) -> InputError:
         into,
         found=f"{error.strerror or error} while unpacking {archive.name}",
         expected="a folder that can be written",
-        hint="The same command goes on where it stopped.",
+        hint="Run the same command again to continue.",
     )
 
 

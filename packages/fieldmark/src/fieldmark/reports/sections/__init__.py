@@ -16,7 +16,7 @@ SECTIONS: Registry[Section] = Registry(
         "reported": ("fieldmark.reports.sections.reported:SECTION", "what papers reported, apart from our own results"),
         "modalities": (
             "fieldmark.reports.sections.modalities:SECTION",
-            "what each modality is worth, where the run is one of an ablation",
+            "the contribution of each modality, for runs of an ablation",
         ),
         "domains": (
             "fieldmark.reports.sections.domains:SECTION",
@@ -29,14 +29,14 @@ SECTIONS: Registry[Section] = Registry(
         ),
         "soundscapes": (
             "fieldmark.reports.sections.soundscapes:SECTION",
-            "stretches of soundscapes to see and hear, with the detections",
+            "clips of soundscapes to see and hear, with detections",
         ),
         "sites": ("fieldmark.reports.sections.sites:SECTION", "scores by recording site"),
         "species": ("fieldmark.reports.sections.species:SECTION", "precision and recall of each species"),
-        "look": ("fieldmark.reports.sections.look:SECTION", "a few photos drawn at random, with the answers"),
+        "look": ("fieldmark.reports.sections.look:SECTION", "random photos with predictions"),
         "observations": (
             "fieldmark.reports.sections.observations:SECTION",
-            "a few observations with everything that is known about them",
+            "a few observations with all their data",
         ),
         "held-out": (
             "fieldmark.reports.sections.held_out:SECTION",
@@ -52,12 +52,12 @@ SECTIONS: Registry[Section] = Registry(
         ),
         "covariates": (
             "fieldmark.reports.sections.covariates:SECTION",
-            "what each covariate is worth to a model of places",
+            "the importance of covariates in a model of places",
         ),
         "where-when": ("fieldmark.reports.sections.where_when:SECTION", "a map and a calendar of the observations"),
         "long-tail": ("fieldmark.reports.sections.long_tail:SECTION", "scores of rare and of common classes"),
         "tree": ("fieldmark.reports.sections.tree:SECTION", "the taxonomy as boxes, colored by recall"),
-        "confusions": ("fieldmark.reports.sections.confusions:SECTION", "classes taken for each other, with photos"),
+        "confusions": ("fieldmark.reports.sections.confusions:SECTION", "confusions, with photos"),
         "classes": (
             "fieldmark.reports.sections.classes:SECTION",
             "a table of all classes to sort and download, and the confusion matrix",
@@ -65,26 +65,29 @@ SECTIONS: Registry[Section] = Registry(
         "errors": ("fieldmark.reports.sections.errors:SECTION", "every wrong answer, to filter and download"),
         "unlabeled": (
             "fieldmark.reports.sections.unlabeled:SECTION",
-            "photos of each species with and without labels, and phyla taken for each other",
+            "labeled and unlabeled photos per species, and confusion of phyla",
         ),
         "ranks": (
             "fieldmark.reports.sections.ranks:SECTION",
             "scores by genus, or the lowest rank that groups classes",
         ),
-        "unknown": ("fieldmark.reports.sections.unknown:SECTION", "how well unknown species are told from known ones"),
+        "unknown": (
+            "fieldmark.reports.sections.unknown:SECTION",
+            "how well unknown species are separated from known ones",
+        ),
         "costs": (
             "fieldmark.reports.sections.costs:SECTION",
-            "what mistakes cost, and what avoiding the dear ones costs",
+            "the cost of mistakes, and of avoiding the expensive ones",
         ),
         "venom": (
             "fieldmark.reports.sections.venom:SECTION",
-            "venomous snakes called harmless, or taken for another venomous one",
+            "venomous snakes called harmless, or another venomous species",
         ),
         "priors": (
             "fieldmark.reports.sections.priors:SECTION",
-            "what the context was worth, and what a softmax after the product does to the log loss",
+            "what the context adds, and what a softmax after the product does to the log loss",
         ),
-        "reliability": ("fieldmark.reports.sections.reliability:SECTION", "whether stated confidence can be believed"),
+        "reliability": ("fieldmark.reports.sections.reliability:SECTION", "calibration of stated confidence"),
         "season": ("fieldmark.reports.sections.season:SECTION", "errors by month"),
         "year": ("fieldmark.reports.sections.year:SECTION", "score and estimated frequencies over the year"),
         "collectors": (

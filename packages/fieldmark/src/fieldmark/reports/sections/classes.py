@@ -20,7 +20,7 @@ MOST_ROWS = 3000
 # More classes than this cannot be read in a matrix: those with the most errors are shown.
 MOST_CLASSES = 30
 OTHERS = "all others"
-NAMES_PX, LONGEST_NAME = 210, 28
+NAMES_PX, LETTER_PX, LONGEST_NAME = 210, 7, 28
 # A matrix is about so wide, and its cells are no smaller and no larger than these.
 MATRIX_PX, SMALLEST_CELL_PX, LARGEST_CELL_PX = 480, 22, 48
 
@@ -54,7 +54,7 @@ class ClassRow:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Counts of true and answered class.
+    """Counts of true and predicted class.
 
     Args:
         names: The classes, in the order of both axes; the last may stand for all others.
@@ -79,6 +79,7 @@ class Classes(Section):
     def render(self, context: Context) -> str:
         rows = class_rows(context)
         matrix = confusion_matrix(context)
+        short = [_short(name) for name in matrix.names]
         return render(
             "sections/classes.html.j2",
             context=context,
@@ -88,8 +89,8 @@ class Classes(Section):
             cells=_cells(matrix),
             steps=SHARE_TITLES,
             cell=cell_px(len(matrix.names)),
-            margin=NAMES_PX,
-            short=[_short(name) for name in matrix.names],
+            margin=min(NAMES_PX, 16 + LETTER_PX * max(map(len, short))),
+            short=short,
             classes_csv=as_download(class_table(rows)),
             confusions_csv=as_download(confusion_table(context)),
         )
@@ -175,7 +176,7 @@ def class_table(rows: Sequence[ClassRow]) -> pl.DataFrame:
 
 
 def confusion_table(context: Context) -> pl.DataFrame:
-    """Every pair of true and answered class that occurs, with how often: the whole matrix in long form."""
+    """Every pair of true and predicted class that occurs, with how often: the whole matrix in long form."""
     pairs, counts = np.unique(np.column_stack([context.truth, context.predicted]), axis=0, return_counts=True)
     names = {code: _label(context, code) for code in np.unique(pairs).tolist()}
     return pl.DataFrame(
@@ -194,7 +195,7 @@ def _cells(matrix: Matrix) -> list[tuple[int, int, int, int, str]]:
     for row, column in zip(*np.nonzero(matrix.counts), strict=True):
         count = int(matrix.counts[row, column])
         part = count / int(totals[row])
-        said = "answered right" if row == column else f"taken for {matrix.names[column]}"
+        said = "correct" if row == column else f"predicted as {matrix.names[column]}"
         said = f"{matrix.names[row]}: {count} of {int(totals[row])} {said} ({part:.0%})"
         cells.append((int(row), int(column), share_step(part) + 1, count, said))
     return cells

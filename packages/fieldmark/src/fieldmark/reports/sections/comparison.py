@@ -19,7 +19,7 @@ class ComparedRuns(Section):
     """What `fieldmark compare` says, on the page."""
 
     name = "comparison"
-    title = "Compared, on the same units"
+    title = "Comparison on the same units"
     shapes: ClassVar[tuple[Shape, ...]] = ("codes", "pairs", "masks")
 
     def applies(self, context: Context) -> bool:

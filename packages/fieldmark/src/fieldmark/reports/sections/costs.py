@@ -296,7 +296,7 @@ def _paint(figure: Figure, *, curve: Curve, price: float) -> None:
     if lowest > 0:
         above.set_ylim(bottom=lowest / OFF_SCALE)
     above.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    below.set_title("Share of right answers")
+    below.set_title("Share correct")
     below.set_ylim(0, 1)
     below.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     below.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))

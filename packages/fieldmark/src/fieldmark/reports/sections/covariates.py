@@ -1,4 +1,4 @@
-"""What each covariate is worth to a model of places."""
+"""Importance of covariates to a model of places."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class CovariateWorth(Section):
     """Permutation importance of the covariates of a model of places."""
 
     name = "covariates"
-    title = "What each covariate is worth"
+    title = "Importance of covariates"
     shapes = ("codes", "pairs")
 
     def applies(self, context: Context) -> bool:

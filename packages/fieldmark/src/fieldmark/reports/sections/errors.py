@@ -47,7 +47,7 @@ class Errors(Section):
 
 
 def wrong_answers(context: Context) -> list[WrongAnswer]:
-    """The items that were answered wrong, the surest answer first."""
+    """The items that were answered wrong, most confident first."""
     wrong = np.flatnonzero(~context.correct)
     confidence = context.confidence
     order = wrong if confidence is None else wrong[np.argsort(-confidence[wrong], kind="stable")]

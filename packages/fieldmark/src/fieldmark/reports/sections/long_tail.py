@@ -221,7 +221,7 @@ def _paint_bins(figure: Figure, *, context: Context, size_bins: list[Bin]) -> No
             axes.vlines(place, recall.low, recall.high, color=GREEN, linewidth=2)
     filled = [(place, group.recall.value) for place, group in enumerate(size_bins) if group.recall]
     axes.plot(*np.array(filled).T, "o-", color=GREEN, markersize=7)
-    percent_axis(axes, f"Share of {context.part} {context.item_noun}s answered right")
+    percent_axis(axes, f"Recall on {context.part}")
     axes.set_xlim(-0.5, len(size_bins) - 0.5)
     axes.set_xticks(range(len(size_bins)), [group.title for group in size_bins])
     axes.set_xlabel(f"training {context.item_noun}s of the class")

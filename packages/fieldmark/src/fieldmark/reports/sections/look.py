@@ -29,7 +29,7 @@ class LookSection(Section):
     """Photos that nobody chose."""
 
     name = "look"
-    title = "A first look"
+    title = "Sample predictions"
 
     def applies(self, context: Context) -> bool:
         return any(context.thumbnail(context.predictions.items[row]) for row in draw_rows(context))

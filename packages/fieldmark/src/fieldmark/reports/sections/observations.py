@@ -12,7 +12,7 @@ class ObservationsSection(Section):
     """What an answer could have been based on."""
 
     name = "observations"
-    title = "Observations, with everything that is known"
+    title = "Observations with all their data"
 
     def applies(self, context: Context) -> bool:
         return bool(context.opened.dataset.layers) or bool(context_columns(context.items))

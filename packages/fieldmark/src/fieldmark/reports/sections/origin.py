@@ -19,7 +19,7 @@ class Origin(Section):
     """The provenance of each run."""
 
     name = "origin"
-    title = "How this was made"
+    title = "Provenance"
     shapes: ClassVar[tuple[Shape, ...]] = ("codes", "pairs", "masks")
 
     def applies(self, context: Context) -> bool:
@@ -52,7 +52,7 @@ def facts(scored: ScoredRun) -> list[tuple[str, str]]:
         ("Data", PurePath(run.data).name),
         ("Digest of the data", run.data_digest),
         *([("To cite", cited)] if (cited := _citation(run)) else []),
-        ("World", _listed(_plain(run.world)) if run.world else "no, a real release"),
+        ("World", _listed(_plain(run.world)) if run.world else "no"),
         ("Phases", timings),
         ("Code", f"Fieldmark {run.code_version}"),
         ("Made", run.created),

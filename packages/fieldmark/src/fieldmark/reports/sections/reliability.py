@@ -49,7 +49,7 @@ class ReliabilitySection(Section):
             partial(_paint, in_bands=in_bands, noun=context.item_noun),
             width=460,
             height=480,
-            description="Share of right answers against stated confidence in ten bins, with the number of items below.",
+            description="Share correct against stated confidence in ten bins, with the number of items below.",
         )
         return render(
             "sections/reliability.html.j2",
@@ -80,12 +80,12 @@ def _paint(figure: Figure, *, in_bands: list[Band], noun: str) -> None:
         if band.right.low is not None and band.right.high is not None:
             above.vlines(band.confidence, band.right.low, band.right.high, color=BLUE, linewidth=2)
     above.plot([band.confidence for band in in_bands], [band.right.value for band in in_bands], "o-", color=BLUE)
-    name_curve(above, [0.12], [0.12], "as sure as right", MUTED)
+    name_curve(above, [0.12], [0.12], "calibrated", MUTED)
     if in_bands:
         name_curve(
             above, [band.confidence for band in in_bands], [band.right.value for band in in_bands], "this run", BLUE
         )
-    above.set_title("Share of right answers")
+    above.set_title("Share correct")
     for axis in (above.yaxis, below.xaxis):
         axis.set_major_formatter(PercentFormatter(1, decimals=0))
     above.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.04), xticks=np.linspace(0, 1, 6), yticks=np.linspace(0, 1, 6))
@@ -98,7 +98,7 @@ def _paint(figure: Figure, *, in_bands: list[Band], noun: str) -> None:
     )
     below.set_title(f"{noun.capitalize()}s")
     below.locator_params(axis="y", nbins=3, integer=True)
-    below.set_xlabel("stated confidence in the first answer")
+    below.set_xlabel("confidence of the top prediction")
 
 
 SECTION = ReliabilitySection()

@@ -68,7 +68,7 @@ class Soundscapes(Section):
     """What a run heard, to be checked by ear."""
 
     name = "soundscapes"
-    title = "Soundscapes, by ear and by eye"
+    title = "Soundscapes"
     shapes: ClassVar[tuple[Shape, ...]] = ("pairs",)
 
     def applies(self, context: Context) -> bool:

@@ -224,7 +224,7 @@ def draw_curves(curves: LabelCurves) -> Markup:
             color = colors[number % len(colors)]
             axes.errorbar(where, values, reach, color=color, marker="o", capsize=3, label=curve.title)
         axes.set_xlabel("Labeled photos of a species (mean of a bin)")
-        percent_axis(axes, "Answered right, by labeled photos of a species")
+        percent_axis(axes, "Accuracy, by labeled photos of a species")
         axes.legend(loc="lower right")
 
     return draw("labels", paint, width=640, height=300, description="Accuracy by labeled photos of a species")

@@ -80,7 +80,7 @@ class YearSection(Section):
             partial(_paint, shown=shown),
             width=1036,
             height=180 + 190 * ((len(shown.labels) + 2) // 3),
-            description="Share of right answers in each month, and true and estimated shares of frequent labels.",
+            description="Share correct in each month, and true and estimated shares of frequent labels.",
         )
         undated = int(context.items["date"].is_null().sum())
         return render(

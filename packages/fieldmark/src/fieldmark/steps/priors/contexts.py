@@ -62,13 +62,13 @@ def check_context(step: str, context: str, task: Task) -> None:
         if not column:
             raise MisuseError(f"The step {step} needs a column, for example {step}:column=habitat; found {context!r}.")
         if column in IDENTIFYING:
-            raise MisuseError(
-                f"The step {step} takes no prior over {column}: it tells items apart, not their contexts."
-            )
+            raise MisuseError(f"The step {step} takes no prior over {column}: it identifies items, not contexts.")
         for declared in CONTEXT:
             if column in declared.columns and declared.name not in task.inputs:
                 allowed = ", ".join(task.inputs)
-                raise MisuseError(f"The step {step} reads {column}, which the task does not tell; it tells {allowed}.")
+                raise MisuseError(
+                    f"The step {step} reads {column}, which the task does not provide; it provides {allowed}."
+                )
 
 
 def levels_of(context: str, items: pl.DataFrame, *, months_later: int = 0) -> list[pl.Series]:

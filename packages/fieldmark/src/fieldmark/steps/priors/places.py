@@ -49,7 +49,7 @@ class BirdNetPlaces(PriorSource):
 
     def check(self, step: str, task: Task) -> None:
         if "place" not in task.inputs:
-            raise MisuseError(f"The step {step} needs to know the place of each item; the task does not tell it.")
+            raise MisuseError(f"The step {step} needs to know the place of each item; the task does not provide it.")
 
     def fit(self, part: Part, taxonomy: Taxonomy, *, several: bool) -> Self:
         return self.for_labels(taxonomy)

@@ -131,7 +131,7 @@ class Prior(ContextStep):
         taxonomy = Taxonomy.of(lesson.labels, lesson.taxa)
         part = lesson.val if self.learn_from == "val" else lesson.train
         if part is None:
-            raise MisuseError(f"The step {self.name} learns from train, which is not at hand: set learn_from=val.")
+            raise MisuseError(f"The step {self.name} learns from train, which is not available: set learn_from=val.")
         fitted = [source.fit(part, taxonomy, several=several) for source in self._unfitted()]
         step = replace(self, several=several)._with_sources(fitted)
         if self.exponent != FROM_VAL:

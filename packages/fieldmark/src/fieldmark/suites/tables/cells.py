@@ -83,11 +83,11 @@ def reproduce(
     Args:
         table: The declaration.
         data: The root of the release.
-        out: The folder to write, or to go on with.
+        out: The folder to write or continue.
         only: Names of cells, or patterns like `bioclip-*`; all if empty. The others show what is stored of them.
         settings: Settings that replace those declared, in the cells whose method knows them.
         seed: As for `fit`.
-        store: Where features are kept, if not in the user's cache.
+        store: The feature store, if not the user's cache.
         announce: Is told, line by line, which cell is at work.
 
     Raises:

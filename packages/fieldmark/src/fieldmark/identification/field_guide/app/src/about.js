@@ -33,7 +33,7 @@ function showScores(about) {
 /** @param {any} about */
 function showLosses(about) {
   const { losses, observations, not_measured: reason } = about.losses;
-  const learned = about.parts.includes("val") ? " The model has learned from validation as well, which flatters all three alike." : "";
+  const learned = about.parts.includes("val") ? " The model was also trained on validation, which flatters all three alike." : "";
   byId("weights").textContent = reason
     ? `This guide stores its weights in ${about.weights}. ${reason}`
     : `This guide stores its weights in ${about.weights}. First answers to ${observations} observations of validation, with 95 % intervals; differences are paired.${learned}`;
@@ -53,16 +53,16 @@ async function show() {
   byId("title").textContent = book.title;
   byId("made").textContent = `Fieldmark ${about.version}`;
   const facts = [
-    `It tells ${about.labels.toLocaleString("en")} names apart and knows no others.`,
+    `It knows ${about.labels.toLocaleString("en")} names and no others.`,
     `Method ${about.model}, learned from ${about.parts.join(" and ")} of ${about.benchmark} (seed ${about.seed}).`,
-    `License: ${about.license}. The terms of the photos it learned from bind as well, also for the small pictures in this guide.`,
+    `License: ${about.license}. The terms of the training photos apply as well, also for the small pictures in this guide.`,
     ...about.external_data.map((/** @type {string} */ one) => `External data: ${one}.`),
     `Networks are run by ${about.runtime}.`,
     DANGERS,
     "Photos, places and finds stay on this device. Nothing is sent anywhere.",
-    "Answers are those of a machine. They are no advice on eating, handling or treating anything.",
+    "Identifications are automatic. They are not advice on eating, handling or treating anything.",
   ];
-  if (about.simulated) facts.unshift("Simulated: it was trained on a world made by a program, whose species do not exist.");
+  if (about.simulated) facts.unshift("Simulated: it was trained on simulated data, whose species do not exist.");
   listed(byId("facts"), facts);
   byId("never").replaceChildren(...about.never.map((/** @type {string} */ one) => element("p", { class: "notice bad" }, one)));
   showScores(about);

@@ -40,7 +40,7 @@ import { applied, chancesOf, pooled } from "./steps.js";
 const NEAREST = 5, LOOK_ALIKES = 3, PHOTOS_EACH = 2, TOP = 3;
 const WORTH_NAMING = 0.002, LIKELY = 0.05;
 const OF_LABEL = "name", OTHER = "other", FUNGI = "fungi";
-const PLAIN = "It shows nothing but one color.";
+const PLAIN = "It shows a single color.";
 const BY_RULE = "A rule of the model calls it unknown.";
 /** @type {Record<string, string>} */
 const CONTEXT_OF = { lat: "place", lon: "place", country: "region" };
@@ -130,7 +130,7 @@ export class Specimen {
       danger: new DangerQuestion(this.book, this.chances, verdict, claim).notice((groups) => this.lookAlikes(groups)),
       short_list: this.shortList(),
       sources: this.sources(),
-      ignored: this.given.filter((name) => !this.used.includes(name)).map((name) => `${CALLED[name] ?? name} was given, and the model does not use it.`),
+      ignored: this.given.filter((name) => !this.used.includes(name)).map((name) => `${CALLED[name] ?? name} was given, but the model does not use it.`),
       missing: this.usable.filter((name) => !this.used.includes(name)),
       nearest: this.nearest(),
       next_photos: this.book.words.next_photos[group] ?? [],
@@ -178,9 +178,9 @@ export class Specimen {
     if (score > line) {
       const apart = distance !== null && this.strangeness(distance, 0) > line;
       const looks = apart
-        ? "It looks like none of the photos that the model has learned from"
-        : "No name stands out more than it would for something that the model does not know";
-      because = `${looks}: stranger than ${(100 * score).toFixed(0)} % of the photos of known species on validation.`;
+        ? "It looks unlike the training photos of the model"
+        : "No name stands out more than for something the model does not know";
+      because = `${looks}: more unusual than ${(100 * score).toFixed(0)} % of the validation photos of known species.`;
     } else if (called) because = BY_RULE;
     return { known: because === "", strangeness: score, line, because };
   }
@@ -278,10 +278,10 @@ export class Specimen {
     const { conformal, checked } = this.guide;
     if (!Object.keys(conformal).length) {
       const drawn = checked ? `The ${checked.observations} checked answers are` : "Validation has";
-      return `${drawn} too few observations for a list with a promise.`;
+      return `${drawn} too few observations for a list with a guarantee.`;
     }
     const known = this.used.length ? `${this.used.join(" and ")} alone` : "the photo alone";
-    return `The list was not calibrated for answers from ${known}, so that it promises nothing.`;
+    return `The list was not calibrated for answers from ${known}, so it guarantees nothing.`;
   }
 
   /** @returns {Answer["sources"]} */

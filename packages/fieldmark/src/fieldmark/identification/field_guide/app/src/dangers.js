@@ -94,7 +94,7 @@ export class DangerQuestion {
     const own = this.labels.filter((/** @type {any} */ one) => one.group === group);
     const told = [];
     if (own.length && this.dangerIn(group) > this.allowed) told.push(this.probabilityLine(group, own));
-    if (own.length && this.verdict.known === false) told.push(`It may be a species that the model does not know, and that can be a ${this.word(group)} one.`);
+    if (own.length && this.verdict.known === false) told.push(`It may be a species that the model does not know, possibly a ${this.word(group)} one.`);
     return told;
   }
 
@@ -115,7 +115,7 @@ export class DangerQuestion {
 
   /** @param {string} group @param {any[]} own The labels of that group. */
   probabilityLine(group, own) {
-    if (own.every((one) => one.poisonous === null)) return `The model was not told which of its ${group} are poisonous: each counts as if it were.`;
+    if (own.every((one) => one.poisonous === null)) return `The model has no data on which of its ${group} are poisonous, so all of them count as poisonous.`;
     const word = this.word(group);
     const named = own.every((one) => !one.poisonous || one.species);
     const feared = `a ${word} species${named ? "" : `, or of a group that holds ${word} ones,`}`;
@@ -128,7 +128,7 @@ export class DangerQuestion {
     const shown = order.map((name) => (name === OTHER ? "other kinds" : name));
     const named = shown.length > 1 ? `${shown.slice(0, -1).join(", ")} and ${shown.at(-1)}` : shown.join("");
     const share = exactPercent(total(order.map((name) => this.dangerIn(name)))) + (shown.length > 1 ? " together" : "");
-    return `Dangerous ${named} are improbable (${share}), but not ruled out. ${neverDo(order, this.words).join(" ")}`;
+    return `Dangerous ${named} are unlikely (${share}), but not ruled out. ${neverDo(order, this.words).join(" ")}`;
   }
 }
 

@@ -35,7 +35,7 @@ worker.onmessage = (/** @type {MessageEvent} */ event) => {
   waiting.get(event.data.id)?.(event.data);
   waiting.delete(event.data.id);
 };
-worker.onerror = () => problem("The part of the page that computes did not start. Reload the page; if that does not help, the guide must be exported again.");
+worker.onerror = () => problem("The identification did not start. Reload the page; if that does not help, export the guide again.");
 
 /** @param {{photos: ArrayBuffer[], known: Known}|null} question @returns {Promise<any>} */
 function ask(question) {
@@ -82,7 +82,7 @@ function withNotes(known, buffers) {
 }
 
 async function showPreviews() {
-  const shown = await Promise.all(photos.map((photo, number) => picture(photo, `Photo ${number + 1} of what is asked about`, 160)));
+  const shown = await Promise.all(photos.map((photo, number) => picture(photo, `Your photo ${number + 1}`, 160)));
   byId("previews").replaceChildren(...shown.map((one) => element("li", {}, one)));
 }
 
@@ -90,7 +90,7 @@ async function showPreviews() {
 async function choose(event) {
   const input = /** @type {HTMLInputElement} */ (event.target);
   photos = [...photos, ...(input.files ?? [])];
-  problem(photos.length > MOST_PHOTOS ? `At most ${MOST_PHOTOS} photos are one question; the first ${MOST_PHOTOS} were taken.` : "");
+  problem(photos.length > MOST_PHOTOS ? `At most ${MOST_PHOTOS} photos at once; the first ${MOST_PHOTOS} are used.` : "");
   photos = photos.slice(0, MOST_PHOTOS);
   input.value = "";
   await showPreviews();
@@ -102,7 +102,7 @@ async function identify() {
   if (!photos.length) return problem("Choose at least one photo.");
   const button = /** @type {HTMLButtonElement} */ (byId("go"));
   button.disabled = true;
-  byId("status").textContent = "Looking at it …";
+  byId("status").textContent = "Identifying …";
   try {
     const buffers = await Promise.all(photos.map((photo) => photo.arrayBuffer()));
     const known = withNotes(written(), buffers);
@@ -180,7 +180,7 @@ async function keepAnswer() {
   try {
     await keep({ id, when, checked: "", ...answered });
   } catch {
-    return problem("This find could not be kept: the device has no room left, or the browser keeps nothing (private window).");
+    return problem("This find could not be saved: the device is full, or the browser stores nothing (private window).");
   }
   /** @type {HTMLButtonElement} */ (byId("keep")).disabled = true;
   byId("kept").textContent = "Kept on this device.";
@@ -202,7 +202,7 @@ async function findItem(find) {
     }
     await keep({ ...find, checked: label });
     find.checked = label;
-    told.textContent = label ? "Saved." : "Nothing is said about it now.";
+    told.textContent = label ? "Saved." : "Your identification was removed.";
   });
   const drop = element("button", { class: "button small quiet", type: "button" }, "Delete");
   drop.addEventListener("click", async () => {
@@ -242,15 +242,15 @@ async function deleteAll() {
 
 async function register() {
   if (!("serviceWorker" in navigator)) {
-    byId("offline").textContent = "This browser keeps no pages: the guide needs a network here.";
+    byId("offline").textContent = "This browser cannot store the guide: it needs a network here.";
     return;
   }
   try {
     await navigator.serviceWorker.register(new URL("../sw.js", import.meta.url), { scope: new URL("../", import.meta.url).pathname });
     await navigator.serviceWorker.ready;
-    byId("offline").textContent = "Kept on this device: it works without a network.";
+    byId("offline").textContent = "Stored on this device: it works offline.";
   } catch {
-    byId("offline").textContent = "It could not be kept on this device; it needs a secure address (https) and some room.";
+    byId("offline").textContent = "It could not be stored on this device; that needs a secure address (https) and free space.";
   }
 }
 
@@ -283,7 +283,7 @@ async function begin() {
   byId("knows").textContent = `It knows ${book.labels.length.toLocaleString("en")} names. Photos stay on this device.`;
   byId("simulated").hidden = !book.simulated;
   byId("all-names").replaceChildren(...book.labels.map((/** @type {any} */ one) => element("option", { value: one.label }, one.common_name ?? one.species ?? one.label)));
-  await showFinds().catch(() => problem("The list of finds cannot be opened: the browser keeps nothing (private window)."));
+  await showFinds().catch(() => problem("The list of finds cannot be opened: the browser stores nothing (private window)."));
   register();
   const reply = await ask(null);
   if (reply.error) return problem(reply.error);

@@ -36,9 +36,9 @@ export const called = (context) => CALLED[context] ?? context.charAt(0).toUpperC
 
 /** The answer in one sentence. @param {Answer} answer */
 export function headline(answer) {
-  if (answer.verdict.known === false) return `Possibly unknown: none of the ${answer.knows.toLocaleString("en")} names that the model knows.`;
+  if (answer.verdict.known === false) return `Possibly unknown: perhaps none of the ${answer.knows.toLocaleString("en")} names the model knows.`;
   const { claim } = answer;
-  if (claim === null) return "No name is sure enough at any rank.";
+  if (claim === null) return "Not sure enough to name it at any rank.";
   const of = claim.labels.length > 1 ? `, one of ${claim.labels.length} names` : "";
   return `${claim.name} (${claim.rank}${of}), ${percent(claim.probability)} (${confidenceWord(claim.probability)})`;
 }
@@ -52,18 +52,17 @@ export function sentences(answer) {
     const more = chosen.names.length - SHOWN_IN_LIST;
     const names = chosen.names.slice(0, SHOWN_IN_LIST).map(shown).join(", ") + (more > 0 ? ` and ${more} more` : "");
     lines.push(chosen.coverage === null
-      ? `Short list, without a promise: ${names}. ${chosen.withdrawn}`.trim()
-      : `Short list that holds the right name for ${(100 * chosen.coverage).toFixed(0)} % of known specimens: ${names}`);
+      ? `Short list, without a guarantee: ${names}. ${chosen.withdrawn}`.trim()
+      : `Short list that contains the right name for ${(100 * chosen.coverage).toFixed(0)} % of known specimens: ${names}`);
   }
   for (const source of answer.sources) {
-    const before = source.name === "photo" ? "share in training" : "without it";
-    lines.push(`${called(source.name)}${source.value ? ` (${source.value})` : ""}: ${percent(source.without)} ${before}, ${percent(source.with_it)} with it`);
+    lines.push(`Without the ${called(source.name).toLowerCase()}${source.value ? ` (${source.value})` : ""} ${percent(source.without)}, with it ${percent(source.with_it)}`);
   }
   lines.push(...answer.ignored);
   if (answer.missing.length) lines.push(`The model could also use: ${answer.missing.map((name) => called(name).toLowerCase()).join(", ")}.`);
   if (answer.microscopic.length) {
     const hint = answer.microscopic.length === answer.photos ? " Add a photo of the whole specimen." : "";
-    lines.push(`Looks like a photo through a microscope: photo ${answer.microscopic.map((one) => one + 1).join(", ")}.${hint}`);
+    lines.push(`Looks like a microscope photo: photo ${answer.microscopic.map((one) => one + 1).join(", ")}.${hint}`);
   }
   return lines;
 }
