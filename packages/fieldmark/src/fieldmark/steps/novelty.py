@@ -233,16 +233,15 @@ def learn(
             kept |= {"overall": overall.astype(np.float32), "overall_mean": mean.astype(np.float32)}
             kept["round_means"] = means.astype(np.float32)
         if "round-neighbor" in names:
-            some = _of_each_class(truth, MOST_NEIGHBORS)
-            stored = row_by_row(lambda some: unit(_made_round(some, kept)).astype(np.float16), taken_rows(rows, some))
-            kept["round_stored"] = stored
+            few = rows if len(rows) <= MOST_NEIGHBORS else taken_rows(rows, _of_each_class(truth, MOST_NEIGHBORS))
+            kept["round_stored"] = row_by_row(lambda some: unit(_made_round(some, kept)).astype(np.float16), few)
     return kept
 
 
 def _of_each_class(truth: Array, most: int) -> NDArray[np.int64]:
     """At most so many items, evenly from those in the order of their classes."""
     order = np.argsort(truth, kind="stable")
-    return np.sort(order[np.linspace(0, len(order) - 1, min(most, len(order))).round().astype(np.int64)])
+    return np.sort(order[np.linspace(0, len(order) - 1, most).round().astype(np.int64)])
 
 
 def unit(features: Array) -> Array:
