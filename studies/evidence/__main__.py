@@ -31,6 +31,7 @@ STUDIES = {
     "semi_worlds": "the same on five worlds of Semi-iNat (simulated)",
     "crops": "the box around what stands out against whole photos, real birds, snakes and fungi",
     "openset": "the open-set score chosen on val against max softmax, worlds (simulated) and real birds",
+    "openset_draws": "the open-set score without unknown species in val, five sets of real photos, five draws",
     "butterflies": "masks of real butterflies, settings chosen on other species than those tested",
     "foreground": "does a classifier look at the butterfly? (real photos)",
     "world_masks": "a U-Net from a pre-trained Lite0 against the ellipse in the middle (simulated)",

@@ -10,14 +10,15 @@ from studies.evidence.markdown import difference, table
 def birds_with_few_labels(name: str, result: dict[str, Any]) -> str:
     """Methods on frozen features, balanced and long-tailed."""
     parts = [f"## Few labels, many unlabeled photos: real birds, frozen features\n\n{result['about']}\n"]
-    columns = ["", "top-1", "less supervised", "unlabeled taught", "of it out-of-class", "in-class taught rightly"]
+    taught = ["unlabeled taught", "of it out-of-class", "in-class taught rightly"]
     for tail, own in result["sets"].items():
+        columns = ["", "top-1", "less supervised", f"less {own['labels_alone']}", *taught]
         parts.append(
             f"{tail.capitalize()}: {own['labels']} labels of {result['species']} species, {own['unlabeled']:,} "
             f"unlabeled photos, {own['unlabeled_in_class']:,} of them in-class, {own['test']:,} test photos, "
             f"{result['draws']} draws; differences with 95 % intervals over photos and draws.\n"
         )
-        parts.append(table(columns, [_row(method, row) for method, row in own["rows"].items()]))
+        parts.append(table(columns, [_beside(own["labels_alone"], method, row) for method, row in own["rows"].items()]))
     return "\n".join(parts)
 
 
@@ -52,6 +53,12 @@ def _trained(title: str, result: dict[str, Any]) -> str:
         if shown:
             parts.append(f"From {start}:\n\n{table(columns, shown)}")
     return "\n".join(parts)
+
+
+def _beside(best: str, name: str, row: dict[str, Any]) -> list[str]:
+    cells = _row(name, row)
+    ahead = "" if name == best else difference(row["ahead_of_labels_alone"], 100.0, ".1f")
+    return [*cells[:3], ahead, *cells[3:]]
 
 
 def _row(name: str, row: dict[str, Any]) -> list[str]:

@@ -14,7 +14,7 @@ from fieldmark.features.store import default_store
 from fieldmark.fitting.configuration import configured_method
 from fieldmark.fitting.fit_part import shown_to, with_features
 from fieldmark.views.open_benchmark import open_benchmark
-from studies.evidence.semi import METHODS, SHARED, SIZE_PX
+from studies.evidence.semi import SIZE_PX, method_of
 
 WORLD_SIZE = "tiny"
 WORLD_SEEDS = (0, 1, 2, 3, 4)
@@ -58,8 +58,7 @@ def _on_world(root: Path) -> dict[str, float]:
     codes = view.labels.encode([truth[one] for one in view.test.item_ids])
     found = {}
     for name in WORLD_METHODS:
-        registered, settings = METHODS[name]
-        method = configured_method(registered, {**SHARED, **settings}).method
+        method = method_of(name)
         fitted = method.fit(shown_to(method, view, opened.hidden))
         found[name] = round(float((fitted.predict(view.test, view.labels).top(1)[:, 0] == codes).mean()), 4)
     return found

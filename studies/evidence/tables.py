@@ -19,7 +19,7 @@ from studies.evidence.later_tables import later_baselines
 from studies.evidence.markdown import mean_difference, percent, table
 from studies.evidence.mask_tables import butterflies, foreground, world_masks
 from studies.evidence.modality_tables import amanita, modalities
-from studies.evidence.open_tables import costs, drawn_fungi, open_set
+from studies.evidence.open_tables import costs, drawn_fungi, drawn_unknown_species, open_set
 from studies.evidence.packaged_tables import living_groups, packaged_photos
 from studies.evidence.place_tables import land_worlds, regions, routes, site_units, weights
 from studies.evidence.plant_tables import plant_worlds, plants, trained
@@ -100,6 +100,7 @@ def _sections() -> dict[str, Callable[[str, dict[str, Any]], str]]:
         "semi-tails": tails_with_few_labels,
         "semi_worlds": worlds_with_few_labels,
         "openset": open_set,
+        "openset_draws": drawn_unknown_species,
         "costs": costs,
         "drawn_fungi": drawn_fungi,
         "regions": regions,

@@ -60,6 +60,9 @@ NOVELTY = (
     "knn",
     "mahalanobis",
     "residual",
+    "relative-mahalanobis",
+    "round-neighbor",
+    "average",
     "combined",
 )
 

@@ -10,6 +10,8 @@ import fieldmark
 from fieldmark.errors import MisuseError
 from fieldmark.methods.base import features_of, with_targets
 from fieldmark.methods.openset import (
+    AVERAGE,
+    AVERAGED,
     COMBINED,
     Combination,
     Judged,
@@ -51,7 +53,7 @@ def view() -> View:
     return View(LABELS, Taxonomy.of(LABELS, pl.DataFrame({"label": LABELS.names})), parts[0], parts[1], None, parts[2])
 
 
-@pytest.mark.parametrize("score", [*SCORES, COMBINED])
+@pytest.mark.parametrize("score", [*SCORES, AVERAGE, COMBINED])
 def test_each_score_can_be_named_and_is_what_the_predictions_carry(view, score):
     fitted = OpenSet(score=score, **FAST).fit(view)
     predictions = fitted.predict(view.test, LABELS)
@@ -83,18 +85,43 @@ def test_max_softmax_is_what_the_steps_temperature_and_max_softmax_say(view):
     from fieldmark.steps.temperature import Temperature
     from fieldmark.steps.unknown_score import MaxSoftmax
 
-    predictions = OpenSet().fit(view).predict(view.test, LABELS)
+    method = OpenSet(score="max-softmax")
+    predictions = method.fit(view).predict(view.test, LABELS)
     known = view.val.of_known_labels()
-    val = OpenSet().fit(view).predict(known, LABELS)
+    val = method.fit(view).predict(known, LABELS)
     scaled = learned(Temperature(), val, known.truth, known.items).apply(predictions, view.test.items)
     assert predictions.unknown == pytest.approx(MaxSoftmax().apply(scaled, view.test.items).unknown, abs=1e-5)
+
+
+def test_by_default_scores_are_averaged_on_the_scale_of_known_items_of_val(view):
+    fitted = OpenSet(**FAST).fit(view)
+    everything = OpenSet(score="all", **FAST).fit(view)
+    known = view.val.of_known_labels()
+    usual, asked = (everything.method.unknown_scores(everything.arrays, part) for part in (known, view.test))
+    expected = np.mean([(asked[name] - usual[name].mean()) / usual[name].std() for name in AVERAGED], axis=0)
+    assert fitted.predict(view.test, LABELS).unknown == pytest.approx(expected, abs=1e-3)
+    assert fitted.method.chosen == AVERAGE
+
+
+def test_without_val_nothing_can_be_averaged(view):
+    fitted = OpenSet(classifier="centroid").fit(replace(view, val=None))
+    assert fitted.method.chosen == "max-softmax" and "no known items in val" in fitted.remarks[0]
+
+
+def test_models_of_fewer_scores_still_answer(view):
+    fitted = OpenSet(score="all", **FAST).fit(view)
+    earlier = {name: one for name, one in fitted.arrays.items() if not name.startswith(("average", "score.round"))}
+    names = [name for name in SCORES if "round" not in name and "relative" not in name]
+    values = fitted.method.unknown_scores(fitted.arrays, view.val)
+    earlier |= combine({name: values[name] for name in names}, view.val.truth < 0).to_arrays(COMBINED)
+    assert set(fitted.method.unknown_scores(earlier, view.test)) == {*names, COMBINED}
 
 
 def test_all_takes_the_score_of_highest_area_on_val(view):
     fitted = OpenSet(score="all", **FAST).fit(view)
     values = fitted.method.unknown_scores(fitted.arrays, view.val)
-    assert set(values) == {*SCORES, COMBINED}
-    areas = {name: known_roc_auc(values[name].astype(np.float64), view.val.truth >= 0) for name in SCORES}
+    assert set(values) == {*SCORES, AVERAGE, COMBINED}
+    areas = {name: known_roc_auc(values[name].astype(np.float64), view.val.truth >= 0) for name in (*SCORES, AVERAGE)}
     assert fitted.method.chosen == COMBINED or areas[fitted.method.chosen] == max(areas.values())
 
 
@@ -138,12 +165,12 @@ def test_labels_kept_back_are_in_no_item_that_is_learned_from(view):
     )
 
 
-@pytest.mark.parametrize(("unknown_after", "chosen"), [((3, 0, 0), "max-softmax"), ((3, 3, 2), "energy")])
-def test_only_what_is_ahead_in_round_after_round_takes_the_place_of_max_softmax(unknown_after, chosen):
-    """`energy` puts the unknown item after so many of three known ones; max softmax tells nothing."""
+@pytest.mark.parametrize(("unknown_after", "chosen"), [((3, 0, 0), "average"), ((3, 3, 2), "energy")])
+def test_only_what_is_ahead_in_round_after_round_takes_the_place_of_the_average(unknown_after, chosen):
+    """`energy` puts the unknown item after so many of three known ones; the average tells nothing."""
     unknown = np.array([False, False, False, True])
     rounds = [
-        Judged({"max-softmax": np.zeros(4), "energy": np.array([0.0, 1.0, 2.0, after - 0.5])}, unknown, np.arange(4))
+        Judged({"average": np.zeros(4), "energy": np.array([0.0, 1.0, 2.0, after - 0.5])}, unknown, np.arange(4))
         for after in unknown_after
     ]
     assert best_score(rounds) == chosen
@@ -185,7 +212,7 @@ def test_a_combination_survives_as_arrays_and_is_judged_on_units_it_has_not_seen
     values = {"told": unknown + rng.normal(0, 0.5, 60), "noise": rng.normal(size=60)}
     fitted = combine(values, unknown)
     assert fitted.weights[0] > abs(fitted.weights[1])
-    assert Combination.from_arrays(fitted.to_arrays())(values) == pytest.approx(fitted(values))
+    assert Combination.from_arrays(fitted.to_arrays(COMBINED), COMBINED)(values) == pytest.approx(fitted(values))
     unit = np.arange(60)
     judged = cross_fitted(values, unknown, unit)
     flipped = cross_fitted(values, np.where(np.isin(unit, [0]), ~unknown, unknown), unit)

@@ -41,11 +41,17 @@ def drawn(rng, means, each, prefix: str) -> Part:
 def world():
     """Three labels of each class, many hidden, and a third of all unlabeled items out of class."""
     rng = np.random.default_rng(4)
-    means = rng.normal(size=(CLASSES + OUTSIDE, WIDTH)) * 1.1
+    return world_of(rng, rng.normal(size=(CLASSES + OUTSIDE, WIDTH)) * 1.1)
+
+
+PHYLUM_OF = np.array([0, 0, 0, 0, 1, 1, 1, 1, 0, 1, 0, 2], dtype=np.int32)
+
+
+def world_of(rng, means):
     phyla = ["x", "x", "x", "x", "y", "y", "y", "y"]
     taxonomy = Taxonomy.of(LABELS, pl.DataFrame({"label": LABELS.names, "phylum": phyla}))
     unlabeled = drawn(rng, means, 25, "u")
-    phylum = np.array([0, 0, 0, 0, 1, 1, 1, 1, 0, 1, 0, 2], dtype=np.int32)[np.repeat(np.arange(len(means)), 25)]
+    phylum = PHYLUM_OF[np.repeat(np.arange(len(means)), 25)]
     hidden = unlabeled.targets.codes
     told = replace(unlabeled, targets=LabelTargets(np.full(len(hidden), -1, np.int32), coarse={"phylum": phylum}))
     view = View(LABELS, taxonomy, drawn(rng, means[:CLASSES], 3, "l"), drawn(rng, means[:CLASSES], 5, "v"), told, None)
@@ -93,13 +99,17 @@ def test_without_unlabeled_items_every_method_is_the_supervised_head_and_says_so
     assert (fitted.predict(test, LABELS).scores == expected).all() and "no unlabeled items" in fitted.remarks[0]
 
 
-def test_prototypes_without_unlabeled_items_or_weight_are_those_of_the_labels(world):
+@pytest.mark.parametrize("measure", ["distance", "cosine"])
+def test_prototypes_without_unlabeled_items_or_weight_are_those_of_the_labels(world, measure):
     view, _, test = world
-    expected = Prototypes(measure="cosine").fit(view).predict(test, LABELS)
-    alone = UnlabeledPrototypes().fit(replace(view, unlabeled=None))
-    assert (alone.predict(test, LABELS).scores == expected.scores).all() and "no unlabeled items" in alone.remarks[0]
-    weightless = UnlabeledPrototypes(weight=0).fit(view).predict(test, LABELS)
-    assert (weightless.top(1) == expected.top(1)).all()
+    expected = Prototypes(measure=measure).fit(view).predict(test, LABELS).scores
+    alone = UnlabeledPrototypes(measure=measure).fit(replace(view, unlabeled=None))
+    assert (alone.predict(test, LABELS).scores == expected).all() and "no unlabeled items" in alone.remarks[0]
+    for method in (
+        UnlabeledPrototypes(measure=measure, weight=0),
+        CoarsePrototypes(measure=measure, weight=0, taxon_weight=0),
+    ):
+        assert np.allclose(method.fit(view).predict(test, LABELS).scores, expected, atol=1e-4)
 
 
 def test_prototypes_gain_from_unlabeled_items_of_a_stated_phylum(world):
@@ -107,13 +117,29 @@ def test_prototypes_gain_from_unlabeled_items_of_a_stated_phylum(world):
     assert right(CoarsePrototypes().fit(view), test).mean() > right(Prototypes().fit(view), test).mean()
 
 
-def test_the_weight_of_unlabeled_items_comes_from_val_and_is_kept(world):
+def test_what_a_taxon_looks_like_is_added_to_what_its_labels_look_like(world):
+    view, _, test = world
+    own = UnlabeledPrototypes(weight=0).fit(view).predict(test, LABELS).scores
+    taxa = CoarsePrototypes(weight=0, taxon_weight=1.0, taxon_shrinkage=0.5)
+    added = taxa.fit(view).predict(test, LABELS).scores - own
+    assert np.ptp(added[:, :4], axis=1).max() < 1e-3 * np.ptp(added) > 0  # four labels of one phylum
+    unstated = replace(view, unlabeled=replace(view.unlabeled, targets=None))
+    alone = taxa.fit(unstated)
+    assert np.allclose(alone.predict(test, LABELS).scores, own, atol=1e-4) and "no coarse labels" in alone.remarks[0]
+
+
+@pytest.mark.parametrize(
+    ("method", "weights"),
+    [(UnlabeledPrototypes(), {"weight"}), (CoarsePrototypes(), {"weight", "taxon_weight", "taxon_shrinkage"})],
+)
+def test_the_weight_of_unlabeled_items_comes_from_val_and_is_kept(world, method, weights):
     view, _, _ = world
-    fitted = CoarsePrototypes().fit(view)
-    assert fitted.method.weight >= 0 and {one.name for one in fitted.chosen} == {"shrinkage", "borrow", "weight"}
+    fitted = method.fit(view)
+    assert {one.name for one in fitted.chosen} == {"shrinkage", "borrow", *weights}
     assert fitted.method.fit(view.with_val_in_train()).method == fitted.method
-    with pytest.raises(MisuseError, match="pass --set weight=1"):
-        replace(fitted.method, weight=-1.0).fit(replace(view, val=None))
+    for name in weights:
+        with pytest.raises(MisuseError, match=f"pass --set {name}="):
+            replace(fitted.method, **{name: getattr(method, name)}).fit(replace(view, val=None))
 
 
 def test_keeping_a_share_leaves_the_strangest_items_out(world):
@@ -154,7 +180,7 @@ def test_labels_spread_along_a_chain_of_neighbors():
         lambda: SelfTraining(alpha=1.0),
         lambda: FixMatch(dropout=1.0),
         lambda: Supervised(l2=-1),
-        lambda: UnlabeledPrototypes(measure="distance"),
+        lambda: CoarsePrototypes(taxon_shrinkage=2),
     ],
 )
 def test_impossible_settings_are_refused(make):

@@ -47,6 +47,39 @@ def test_mahalanobis_without_shrinkage_agrees_with_pytorch_ood():
     assert novelty.mahalanobis(ITEMS, white, means) == pytest.approx(theirs, rel=1e-3)
 
 
+def test_relative_mahalanobis_and_the_round_neighbor_are_those_of_plain_matrices():
+    rows, items = (one / np.linalg.norm(one, axis=1, keepdims=True) for one in (TRAIN, ITEMS))
+    means = np.stack([rows[one == TRUTH].mean(axis=0) for one in range(4)])
+
+    def shrunk(apart):
+        own = apart.T @ apart / len(apart)
+        return 0.8 * own + 0.2 * np.trace(own) / len(own) * np.eye(len(own))
+
+    within, overall = shrunk(rows - means[TRUTH]), shrunk(rows - rows.mean(axis=0))
+
+    def distance(center, covariance):
+        apart = items - center
+        return (apart @ np.linalg.inv(covariance) * apart).sum(axis=1)
+
+    nearest = np.min([distance(mean, within) for mean in means], axis=0)
+    names = ("relative-mahalanobis", "round-neighbor")
+    learned = learn(names, TRAIN, TRUTH, lambda: np.ones(1), TRAIN.mean(axis=0), 5)
+    seen = Seen(LOGITS, ITEMS, learned)
+    expected = nearest - distance(rows.mean(axis=0), overall)
+    assert SCORES["relative-mahalanobis"](seen) == pytest.approx(expected, rel=1e-3)
+    values, axes = np.linalg.eigh(within)
+    made_round = [(one - means.mean(axis=0)) @ axes / np.sqrt(values) for one in (items, rows)]
+    asked, stored = (one / np.linalg.norm(one, axis=1, keepdims=True) for one in made_round)
+    farthest = np.sqrt(2 - 2 * (asked @ stored.T).max(axis=1))
+    assert SCORES["round-neighbor"](seen) == pytest.approx(farthest, abs=1e-2)
+
+
+def test_of_many_items_some_of_each_class_are_kept(monkeypatch):
+    monkeypatch.setattr(novelty, "MOST_NEIGHBORS", 8)
+    learned = learn(("round-neighbor",), TRAIN, TRUTH, lambda: np.ones(1), TRAIN.mean(axis=0), 5)
+    assert len(learned["round_stored"]) == 8
+
+
 def test_the_shrinkage_is_that_of_scikit_learn():
     apart = TRAIN - novelty.class_means(TRAIN, TRUTH)[TRUTH]
     reference = OAS(assume_centered=True).fit(apart)

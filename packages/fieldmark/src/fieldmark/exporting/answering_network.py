@@ -35,7 +35,7 @@ from fieldmark.methods.headed import Headed
 from fieldmark.methods.knn import NearestNeighbors
 from fieldmark.methods.lda import Discriminant
 from fieldmark.methods.linear import Linear
-from fieldmark.methods.openset import COMBINED, HEAD, LEARNED, Combination, OpenSet
+from fieldmark.methods.openset import AVERAGE, COMBINED, HEAD, LEARNED, Combination, OpenSet
 from fieldmark.methods.prototypes import Prototypes, power_of
 from fieldmark.methods.ridge import Ridge
 from fieldmark.models import Model
@@ -373,8 +373,8 @@ def _open_set(build: GraphBuilder, at: str, method: OpenSet, arrays: Arrays) -> 
         plain = build.add("Sub", plain, build.add("ReduceMean", plain, keepdims=1))
     plain = build.add("Div", plain, build.constant(arrays["temperature"], np.float64))
     strange = _Strangeness(build, plain, build.cast(at, "DOUBLE"), _under(LEARNED, arrays))
-    if method.chosen == COMBINED:
-        combination = Combination.from_arrays(arrays)
+    if method.chosen in (AVERAGE, COMBINED):
+        combination = Combination.from_arrays(arrays, method.chosen)
         together = build.constant([[0]], np.float64)
         for name, center, spread, weight in zip(
             combination.names, combination.center, combination.spread, combination.weights, strict=True
@@ -437,16 +437,33 @@ class _Strangeness:
         white = self.build.add("MatMul", self.features, self._double("white"))
         return self._least_square(white, self._double("white_means"))
 
+    def _relative_mahalanobis(self) -> str:
+        rows = self.build.unit(self.build.cast(self.features, "FLOAT"))
+        distances = []
+        for space, means in (("round", "round_means"), ("overall", "overall_mean")):
+            white = self.build.add("MatMul", rows, self.build.constant(self.learned[space]))
+            distances.append(self._least_square(self.build.cast(white, "DOUBLE"), self._double(means)))
+        return self.build.add("Sub", *distances)
+
+    def _round_neighbor(self) -> str:
+        build, rows = self.build, self.build.unit(self.build.cast(self.features, "FLOAT"))
+        white = build.add("MatMul", rows, build.constant(self.learned["round"]))
+        made_round = build.add("Sub", white, build.constant(self.learned["round_center"]))
+        return self._nearest_stored(made_round, self.learned["round_stored"], 1)
+
     def _least_square(self, at: str, points: str) -> str:
         apart = self.build.add("Sub", at, points)
         squares = self.build.add("Transpose", self.build.total(self.build.add("Mul", apart, apart)), perm=[1, 0])
         return self.build.add("Neg", self._highest(self.build.add("Neg", squares)))
 
     def _knn(self) -> str:
-        build, stored = self.build, self.learned["stored"].astype(np.float32)
+        asked = self.build.cast(self.features, "FLOAT")
+        return self._nearest_stored(asked, self.learned["stored"], self.learned["k"].item())
+
+    def _nearest_stored(self, rows: str, kept: NDArray[np.float16], k: int) -> str:
+        build, stored = self.build, kept.astype(np.float32)
         stored /= np.maximum(np.linalg.norm(stored, axis=1, keepdims=True), TINY)
-        asked = build.unit(build.cast(self.features, "FLOAT"))
-        k = min(self.learned["k"].item(), len(stored))
+        asked, k = build.unit(rows), min(k, len(stored))
         cosine = build.add("MatMul", asked, build.constant(stored.T))
         values, _ = build.several("TopK", (cosine, build.constant([k], np.int64)), 2, axis=1)
         lowest = build.add("Neg", self._highest(build.add("Neg", values)))

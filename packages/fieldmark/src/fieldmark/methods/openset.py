@@ -28,14 +28,15 @@ from fieldmark.views.parts import Part, View
 
 Floats = NDArray[np.float64]
 COMBINED = "combined"
-PREFIX = f"{COMBINED}."
+AVERAGE = "average"
+# Two that read probabilities, and two that compare with training items.
+AVERAGED = ("max-softmax", "entropy", "relative-mahalanobis", "round-neighbor")
 # Ridge of the logistic regression, in units of items: keeps a handful of unknown items from saying too much.
 RIDGE = 1.0
 FOLDS = 5
 ALL = "all"
 HEAD, LEARNED = "head.", "score."
 HELD_OUT_SEED = 0
-USUAL_SCORE = "max-softmax"
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,12 @@ class OpenSet(Headed):
     """A classifier of features, and beside its answers a novelty score.
 
     Args:
-        score: One of the scores (`fieldmark.steps.novelty`), `combined` (a logistic combination of all), or
-            `all`, which tries each and takes the one of highest ROC-AUC on validation.
+        score: One of the scores (`fieldmark.steps.novelty`), `average` (of max softmax, entropy, relative Mahalanobis
+            distance and nearest neighbor where classes are round, each scaled by the known items of val), `combined` (a
+            logistic combination of all), or `all`, which tries each and takes the one of highest ROC-AUC on validation.
         choose: What counts as unknown on validation: the unknown items of val (`val-unknowns`), or known labels, kept
             in turn from classifiers fitted without them (`held-out`), which needs no unknown items at all. A score is
-            then taken in place of max softmax only where it is ahead in these rounds by more than one standard error.
+            then taken in place of `average` only where it is ahead in these rounds by more than one standard error.
         held_out: The share of labels that `held-out` keeps back in each round.
         k: The neighbor whose distance the score `knn` takes.
         rule: Where the line to "unknown" is drawn: see `fieldmark.steps.unknown_threshold`. Empty takes what the task
@@ -55,7 +57,7 @@ class OpenSet(Headed):
         chosen: The score that was taken; made by `fit`.
     """
 
-    score: str = setting(USUAL_SCORE, choices=(*SCORES, COMBINED, ALL))
+    score: str = setting(AVERAGE, choices=(*SCORES, AVERAGE, COMBINED, ALL))
     choose: str = setting("val-unknowns", choices=("val-unknowns", "held-out"))
     held_out: float = setting(0.2, above=0, below=1)
     k: int = setting(10, least=1)
@@ -67,13 +69,18 @@ class OpenSet(Headed):
     targets: ClassVar[tuple[Shape, ...]] = ("codes",)
 
     def fit(self, view: View) -> Fitted:
+        if self.score == AVERAGE and (view.val is None or not len(view.val.of_known_labels())):
+            told = (
+                "There are no known items in val, by which scores could be averaged: items are scored by max softmax."
+            )
+            simple = replace(self, score="max-softmax").fit(view)
+            return replace(simple, remarks=(*simple.remarks, told))
         head, arrays = self._learn(view)
         fitted = self._with_choices(head.method)
-        tried = ALL if self.score == COMBINED else self.score
         chosen = self.score
-        if tried == ALL:
+        if self.score in (COMBINED, ALL):
             rounds = self._validation(view, fitted, arrays)
-            arrays |= combine(*_together(rounds)).to_arrays()
+            arrays |= combine(*_together(rounds)).to_arrays(COMBINED)
             chosen = self.score if self.score == COMBINED else best_score(rounds)
         on = ON_VAL if self.choose == "val-unknowns" else "labels of train and val that were held out"
         scored = (ChosenSetting("score", on, chosen),) if self.score == ALL else ()
@@ -88,21 +95,17 @@ class OpenSet(Headed):
         return self.head().scores(_under(HEAD, arrays), part)
 
     def unknown(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
-        tried = (
-            self._all_scores(arrays, part) if self.chosen == COMBINED else self._scores(arrays, part, (self.chosen,))
-        )
-        return tried[self.chosen].astype(np.float32)
+        return self._values(arrays, part, self.chosen)[self.chosen].astype(np.float32)
 
     def unknown_scores(self, arrays: Arrays, part: Part) -> dict[str, NDArray[np.float32]]:
-        tried = self._scores(arrays, part, (self.score,)) if self.score in SCORES else self._all_scores(arrays, part)
-        return {name: values.astype(np.float32) for name, values in tried.items()}
+        return {name: own.astype(np.float32) for name, own in self._values(arrays, part, self.score).items()}
 
     def unknown_scores_on_val(self, arrays: Arrays, val: Part) -> dict[str, NDArray[np.float32]]:
         values = self.unknown_scores(arrays, val)
         if self.choose != "val-unknowns" or COMBINED not in values:
             return values
         # The combined score on the very items it was fitted to would flatter it: here by folds, as it was judged.
-        single = {name: score.astype(np.float64) for name, score in values.items() if name != COMBINED}
+        single = {name: score.astype(np.float64) for name, score in values.items() if name in SCORES}
         unit = np.unique(val.items["observation_id"].to_numpy(), return_inverse=True)[1]
         combined = cross_fitted(single, truth_of(val) < 0, unit)
         return values if combined is None else values | {COMBINED: combined.astype(np.float32)}
@@ -132,7 +135,7 @@ class OpenSet(Headed):
             # Scores of probabilities are those of calibrated ones, as temperature and max-softmax would give them.
             predictions = head.predict(of_known.val, view.labels)
             arrays["temperature"] = np.array(best_temperature(predictions, truth_of(of_known.val)))
-        names = (self.score,) if self.score in SCORES else tuple(SCORES)
+        names = _read_by(self.score)
 
         def largest_logits() -> NDArray[np.float64]:
             # Block by block: logits of all training items may take more memory than their features.
@@ -140,7 +143,11 @@ class OpenSet(Headed):
             return np.concatenate([around_zero(_scaled(head.method, one, arrays)).max(axis=1) for one in scored])
 
         learned = learn(names, features, truth, largest_logits, _origin(head, features), self.k)
-        return head, arrays | {LEARNED + name: values for name, values in learned.items()}
+        arrays |= {LEARNED + name: values for name, values in learned.items()}
+        if of_known.val is not None and set(AVERAGED) <= set(names):
+            usual = self._with_choices(head.method)._scores(arrays, of_known.val, AVERAGED)
+            arrays |= average_of(usual).to_arrays(AVERAGE)
+        return head, arrays
 
     def _scores(self, arrays: Arrays, part: Part, names: tuple[str, ...]) -> dict[str, NDArray[np.float64]]:
         head, learned, of_head = self.head(), _under(LEARNED, arrays), _under(HEAD, arrays)
@@ -151,9 +158,15 @@ class OpenSet(Headed):
                 values[name].append(SCORES[name](seen))
         return {name: np.concatenate(own) for name, own in values.items()}
 
-    def _all_scores(self, arrays: Arrays, part: Part) -> dict[str, NDArray[np.float64]]:
-        values = self._scores(arrays, part, tuple(SCORES))
-        return values | {COMBINED: Combination.from_arrays(arrays)(values)}
+    def _values(self, arrays: Arrays, part: Part, asked: str) -> dict[str, NDArray[np.float64]]:
+        """The scores that were asked for, with those that they are made of."""
+        if asked in SCORES:
+            return self._scores(arrays, part, (asked,))
+        # Models of earlier versions know fewer scores.
+        known = Combination.from_arrays(arrays, AVERAGE if asked == AVERAGE else COMBINED).names
+        values = self._scores(arrays, part, known)
+        made = [name for name in (AVERAGE, COMBINED) if f"{name}.names" in arrays and asked in (name, COMBINED, ALL)]
+        return values | {name: Combination.from_arrays(arrays, name)(values) for name in made}
 
     def _validation(self, view: View, fitted: OpenSet, arrays: Arrays) -> list[Judged]:
         """The scores of validation items: of val, or of each round of labels kept back."""
@@ -174,7 +187,10 @@ class OpenSet(Headed):
 
     def _judged(self, arrays: Arrays, val: Part) -> Judged:
         unit = np.unique(val.items["observation_id"].to_numpy(), return_inverse=True)[1]
-        return Judged(self._scores(arrays, val, tuple(SCORES)), truth_of(val) < 0, unit)
+        values = self._scores(arrays, val, tuple(SCORES))
+        if f"{AVERAGE}.names" in arrays:
+            values[AVERAGE] = Combination.from_arrays(arrays, AVERAGE)(values)
+        return Judged(values, truth_of(val) < 0, unit)
 
 
 class Judged(NamedTuple):
@@ -220,9 +236,19 @@ def _hidden(part: Part) -> Part:
     return with_targets(part, values=np.full(len(part), UNKNOWN, dtype=np.int32))
 
 
+def _read_by(score: str) -> tuple[str, ...]:
+    """The scores of items that a score is made of."""
+    return {AVERAGE: AVERAGED, COMBINED: tuple(SCORES), ALL: tuple(SCORES)}.get(score, (score,))
+
+
+def _single(values: Mapping[str, Floats]) -> dict[str, Floats]:
+    """What may be combined: an average is made of the others."""
+    return {name: own for name, own in values.items() if name != AVERAGE}
+
+
 def _together(rounds: Sequence[Judged]) -> tuple[dict[str, Floats], NDArray[np.bool_]]:
     """The items of all rounds."""
-    values = {name: np.concatenate([one.values[name] for one in rounds]) for name in rounds[0].values}
+    values = {name: np.concatenate([one.values[name] for one in rounds]) for name in _single(rounds[0].values)}
     return values, np.concatenate([one.unknown for one in rounds])
 
 
@@ -230,12 +256,12 @@ def best_score(rounds: Sequence[Judged]) -> str:
     """The score of highest ROC-AUC on validation; the combination is judged on what it was not fitted to.
 
     With one round these are folds of units. With several it is each round by the others, whose labels are known there
-    and unknown here; and nothing takes the place of max softmax that is not ahead by more than one standard error.
+    and unknown here; and nothing takes the place of the average that is not ahead by more than one standard error.
     """
     areas: dict[str, list[float]] = {name: [] for name in (*rounds[0].values, COMBINED)}
     for number, (values, unknown, unit) in enumerate(rounds):
         others = [one for place, one in enumerate(rounds) if place != number]
-        combined = combine(*_together(others))(values) if others else cross_fitted(values, unknown, unit)
+        combined = combine(*_together(others))(values) if others else cross_fitted(_single(values), unknown, unit)
         judged = values if combined is None else values | {COMBINED: combined}
         for name, score in judged.items():
             areas[name].append(known_roc_auc(score, ~unknown))
@@ -243,8 +269,8 @@ def best_score(rounds: Sequence[Judged]) -> str:
     best = max(tried, key=lambda name: float(tried[name].mean()))
     if len(rounds) == 1:
         return best
-    ahead = tried[best] - tried[USUAL_SCORE]
-    return best if ahead.mean() > ahead.std(ddof=1) / np.sqrt(len(ahead)) else USUAL_SCORE
+    ahead = tried[best] - tried[AVERAGE]
+    return best if ahead.mean() > ahead.std(ddof=1) / np.sqrt(len(ahead)) else AVERAGE
 
 
 def _origin(head: Fitted, features: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -284,20 +310,27 @@ class Combination:
         table = np.column_stack([values[name] for name in self.names])
         return np.asarray((table - self.center) / self.spread @ self.weights)
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """As arrays of numbers that a model can keep; names as their UTF-8 bytes."""
+    def to_arrays(self, called: str) -> dict[str, NDArray[Any]]:
+        """As arrays of numbers that a model can keep, under a name; names of scores as their UTF-8 bytes."""
         return {
-            f"{PREFIX}names": np.frombuffer("\n".join(self.names).encode(), dtype=np.uint8),
-            f"{PREFIX}center": self.center,
-            f"{PREFIX}spread": self.spread,
-            f"{PREFIX}weights": self.weights,
+            f"{called}.names": np.frombuffer("\n".join(self.names).encode(), dtype=np.uint8),
+            f"{called}.center": self.center,
+            f"{called}.spread": self.spread,
+            f"{called}.weights": self.weights,
         }
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Combination:
-        """From what `to_arrays` made."""
-        names = tuple(arrays[f"{PREFIX}names"].tobytes().decode().split("\n"))
-        return cls(names, *(arrays[f"{PREFIX}{part}"] for part in ("center", "spread", "weights")))
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], called: str) -> Combination:
+        """From what `to_arrays` made under this name."""
+        names = tuple(arrays[f"{called}.names"].tobytes().decode().split("\n"))
+        return cls(names, *(arrays[f"{called}.{part}"] for part in ("center", "spread", "weights")))
+
+
+def average_of(usual: Mapping[str, Floats]) -> Combination:
+    """The mean of scores, each centered and scaled by its values for known items."""
+    table = np.column_stack(list(usual.values()))
+    spread = np.maximum(table.std(axis=0), 1e-9 * np.maximum(np.abs(table).max(axis=0), 1e-9))
+    return Combination(tuple(usual), table.mean(axis=0), spread, np.full(len(usual), 1 / len(usual)))
 
 
 def combine(values: Mapping[str, Floats], unknown: NDArray[np.bool_]) -> Combination:

@@ -59,20 +59,23 @@ class Prototypes(OnFeatures):
     def fit(self, view: View) -> Fitted:
         classes = BorrowedClasses.of(view, self.power)
         shrinkage, borrow = self.choose(view, classes)
-        weights, bias = self._discriminants(classes, shrinkage, borrow)
-        learned: Arrays = {"weights": weights, "bias": bias, "present": classes.present}
-        learned |= {"n_labels": np.array(len(view.labels)), "power": np.array(self.power)}
         chosen = replace(self, shrinkage=shrinkage, borrow=borrow)
+        learned = chosen.learned(classes, classes.posterior(borrow).means, len(view.labels))
         return Fitted(chosen, learned, chosen=choices(self, chosen, ON_VAL))
+
+    def learned(self, classes: BorrowedClasses, means: Matrix, n_labels: int) -> Arrays:
+        """What a model keeps, with these means."""
+        weights, bias = self._discriminants(classes, means, self.shrinkage)
+        counted: Arrays = {"n_labels": np.array(n_labels), "power": np.array(self.power)}
+        return {"weights": weights, "bias": bias, "present": classes.present, **counted}
 
     def scores(self, arrays: Arrays, part: Part) -> NDArray[np.float32]:
         present, n_labels = arrays["present"], arrays["n_labels"].item()
         return _scores(features_of(part), arrays["weights"], arrays["bias"], present, n_labels, power_of(arrays))
 
     def _discriminants(
-        self, classes: BorrowedClasses, shrinkage: float, borrow: float
+        self, classes: BorrowedClasses, means: Matrix, shrinkage: float
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        means = classes.posterior(borrow).means
         by = classes.covariance.cosine_discriminants if self.measure == "cosine" else classes.covariance.discriminants
         return by(means, shrinkage)
 
@@ -90,7 +93,7 @@ class Prototypes(OnFeatures):
         features, truth = features_of(view.val), truth_of(view.val)
 
         def loss(settings: tuple[float, float]) -> float:
-            weights, bias = self._discriminants(classes, *settings)
+            weights, bias = self._discriminants(classes, classes.posterior(settings[1]).means, settings[0])
             scores = _scores(features, weights, bias, classes.present, len(view.labels), self.power)
             return loss_on_val(scores, truth)
 

@@ -12,11 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldmark.work.large_arrays import class_sums, column_products, matrix_blocks, row_blocks, row_by_row
+from fieldmark.work.large_arrays import class_sums, column_products, matrix_blocks, row_blocks, row_by_row, taken_rows
 
 Floats = NDArray[np.float64]
 Array = NDArray[Any]
 
+# How far covariances are drawn towards a ball, in the space where classes are round.
+ROUND_SHRINKAGE = 0.2
+# Training items that are kept to find the nearest of; of more, some of each class.
+MOST_NEIGHBORS = 20_000
 # Items whose distances to all classes or to all training items are held at once.
 BLOCK_ITEMS = 1024
 
@@ -79,6 +83,25 @@ def mahalanobis(features: Array, whitening: Array, whitened_means: Array) -> Flo
     W W^T the inverse of the covariance, so that the distance is Euclidean between rows times W.
     """
     return _over_blocks(lambda block: _squared_distances(block @ whitening, whitened_means).min(axis=1), features)
+
+
+def relative_mahalanobis(features: Array, learned: Mapping[str, Array]) -> Floats:
+    """How much farther from the nearest class than from all classes together: unit-length features, two covariances.
+
+    Ren et al., "A simple fix to Mahalanobis distance for improving near-OOD detection" (2021).
+    """
+    rows = unit(features)
+    nearest = mahalanobis(rows, learned["round"], learned["round_means"])
+    return nearest - mahalanobis(rows, learned["overall"], learned["overall_mean"])
+
+
+def round_neighbor(features: Array, learned: Mapping[str, Array]) -> Floats:
+    """The distance to the nearest training item, by direction, in the space where classes are round."""
+    return neighbor_distance(_made_round(features, learned), learned["round_stored"], 1)
+
+
+def _made_round(features: Array, learned: Mapping[str, Array]) -> Array:
+    return np.asarray(unit(features) @ learned["round"] - learned["round_center"])
 
 
 def residual(features: Array, origin: Array, complement: Array) -> Floats:
@@ -167,6 +190,8 @@ SCORES: dict[str, Callable[[Seen], Floats]] = {
     "mahalanobis": lambda seen: mahalanobis(seen.features, seen.learned["white"], seen.learned["white_means"]),
     "residual": lambda seen: residual(seen.features, seen.learned["origin"], seen.learned["left"]),
     "vim": lambda seen: vim(seen.logits, SCORES["residual"](seen), seen.learned["alpha"].item()),
+    "relative-mahalanobis": lambda seen: relative_mahalanobis(seen.features, seen.learned),
+    "round-neighbor": lambda seen: round_neighbor(seen.features, seen.learned),
 }
 
 
@@ -199,7 +224,24 @@ def learn(
         # Logits that are all alike say nothing: any alpha above zero leaves the residual.
         alpha = matched_scale(largest_logits(), residual(features, origin, left)) or 1.0
         kept |= {"origin": origin.astype(np.float32), "left": left.astype(np.float32), "alpha": np.array(alpha)}
+    if "relative-mahalanobis" in names or "round-neighbor" in names:
+        rows = row_by_row(unit, features)
+        white, means = whitening(rows, truth, shrinkage=ROUND_SHRINKAGE)
+        kept |= {"round": white.astype(np.float32), "round_center": (means.mean(axis=0)).astype(np.float32)}
+        if "relative-mahalanobis" in names:
+            overall, mean = whitening(rows, np.zeros_like(truth), shrinkage=ROUND_SHRINKAGE)
+            kept |= {"overall": overall.astype(np.float32), "overall_mean": mean.astype(np.float32)}
+            kept["round_means"] = means.astype(np.float32)
+        if "round-neighbor" in names:
+            few = rows if len(rows) <= MOST_NEIGHBORS else taken_rows(rows, _of_each_class(truth, MOST_NEIGHBORS))
+            kept["round_stored"] = row_by_row(lambda some: unit(_made_round(some, kept)).astype(np.float16), few)
     return kept
+
+
+def _of_each_class(truth: Array, most: int) -> NDArray[np.int64]:
+    """At most so many items, evenly from those in the order of their classes."""
+    order = np.argsort(truth, kind="stable")
+    return np.sort(order[np.linspace(0, len(order) - 1, most).round().astype(np.int64)])
 
 
 def unit(features: Array) -> Array:
