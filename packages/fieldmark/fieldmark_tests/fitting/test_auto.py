@@ -154,6 +154,7 @@ def circumstances(**changed):
         ({"inputs": ("date",)}, "fusion"),
         ({"domains": True}, "align"),
         ({"unlabeled": True}, "label-propagation"),
+        ({"unlabeled": True, "coarse": True}, "prototypes-coarse"),
         ({"gpu": True}, "finetune"),
         ({"medium": "recording"}, "linear"),
         ({"medium": "", "shape": "pairs"}, "place-ensemble"),

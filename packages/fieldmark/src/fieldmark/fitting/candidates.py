@@ -36,6 +36,7 @@ class SearchCircumstances:
         unknown: Whether items may be of none of the labels.
         inputs: The metadata that methods may read, by name.
         unlabeled: Whether there are items without labels to learn from.
+        coarse: Whether coarse labels of those, such as the phylum, may be used.
         domains: Whether train lies in several domains.
         places: Whether items are places and not files.
         deciding: The name of the metric that decides.
@@ -52,6 +53,7 @@ class SearchCircumstances:
     places: bool
     deciding: str
     gpu: bool
+    coarse: bool = False
     encoders: tuple[str, ...] = ()
 
     @classmethod
@@ -60,6 +62,7 @@ class SearchCircumstances:
         view, task = opened.view, opened.benchmark.task
         train, context = view.train, {one.name for one in CONTEXT} | {"environment"}
         inputs = readable_inputs(opened)
+        unlabeled = view.unlabeled is not None and "unlabeled" in task.learns_from
         # A folder of recordings is declared as one of photos.
         has_media = bool(set(task.inputs) & set(MEDIA_INPUTS)) and train.media is not None
         domains = train.items["domain"].drop_nulls().n_unique() if "domain" in train.items.columns else 0
@@ -68,7 +71,8 @@ class SearchCircumstances:
             shape=task.answer.shape,
             unknown=task.unknown,
             inputs=tuple(name for name in inputs if name in context),
-            unlabeled=view.unlabeled is not None and "unlabeled" in task.learns_from,
+            unlabeled=unlabeled,
+            coarse=unlabeled and "coarse" in task.learns_from,
             domains=domains > 1,
             places=not has_media,
             deciding=task.deciding.name,
@@ -117,7 +121,8 @@ def photo_candidates(there: SearchCircumstances) -> Iterator[Candidate]:
         if settings == {} and there.domains:
             yield Candidate(Chain("align", {}), _group({}), 0.02)
         if settings == {} and there.unlabeled:
-            for name in ("prototypes-unlabeled", "label-propagation", "pseudo-label", "self-training"):
+            coarse = ("prototypes-coarse",) if there.coarse else ()
+            for name in (*coarse, "prototypes-unlabeled", "label-propagation", "pseudo-label", "self-training"):
                 yield Candidate(Chain(name, {}), _group({}), 0.05)
     if there.gpu:
         yield Candidate(Chain("finetune", {}), "finetune", 0.2)
