@@ -86,6 +86,14 @@ def test_squares_do_not_change_when_a_process_begins_to_compile(resampler, monke
         decode_square(cases[0][0][:3000], HOW)
 
 
+def test_who_knows_that_many_come_compiles_with_the_first(resampler, monkeypatch):
+    monkeypatch.setattr("fieldmark.features.resampling.compiled", lambda: resampler)
+    for expected, made in ((10, None), (11, resampler)):
+        for_many = CompiledForMany(10)
+        for_many.expect(expected)
+        assert for_many.reader.startswith("Pillow") and for_many() is made
+
+
 @pytest.mark.parametrize("package", ["simplejpeg", "numba"])
 def test_without_a_package_pillow_reads_and_one_line_names_it_once_for_many_photos(package, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, package, None)

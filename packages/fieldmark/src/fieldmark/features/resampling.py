@@ -208,6 +208,11 @@ class CompiledForMany:
         self._resampler: Resampler | None = None
         self._reader = f"Pillow, as for {few:,} photos or fewer"
 
+    def expect(self, photos: int) -> None:
+        """Lets the first of so many photos count as many, where they are; it compiles when it is read."""
+        if photos > self._few:
+            self._few = 0
+
     def __call__(self) -> Resampler | None:
         """The resampler, None as long as there is none."""
         if self._tried or next(self._asked) <= self._few:
