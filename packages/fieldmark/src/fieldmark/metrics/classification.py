@@ -211,7 +211,7 @@ def _hits(truth: Codes, ranked: Codes, k: int) -> Mask:
 
 
 def _counts(truth: Codes, predicted: Codes, n_classes: int) -> tuple[NDArray[np.int64], ...]:
-    hits = np.bincount(truth[truth == predicted], minlength=n_classes)
+    hits = np.bincount(truth.compress(truth == predicted), minlength=n_classes)
     true = np.bincount(truth, minlength=n_classes)
     answered = np.bincount(predicted[predicted >= 0], minlength=n_classes)
     return hits, true, answered

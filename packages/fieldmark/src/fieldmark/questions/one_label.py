@@ -194,10 +194,10 @@ class LabelEvaluation(Evaluation):
         """The same, with the highest code first among equal scores."""
         return self.selected.top(self.depth, ties="highest")
 
-    @property
+    @cached_property
     def first(self) -> NDArray[np.int32]:
         """The first answer of each item."""
-        return self.ranked[:, 0]
+        return np.ascontiguousarray(self.ranked[:, 0])
 
     @cached_property
     def rank_of_truth(self) -> NDArray[np.int64]:

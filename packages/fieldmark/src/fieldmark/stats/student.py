@@ -8,10 +8,11 @@ fraction (Press et al., Numerical Recipes, 6.4); the quantile follows from it by
 from __future__ import annotations
 
 import math
+from functools import reduce
 
 # From here on, the ratio of two gamma functions is more precise by its series.
 MANY_HALVES = 200.0
-LAST_DIGIT = 1e-16
+LAST_DIGIT = 1.2e-16
 MOST_STEPS = 10_000
 
 
@@ -34,14 +35,23 @@ def t_quantile(freedom: float, share: float) -> float:
         return math.nan
     if share < 0.5:
         return -t_quantile(freedom, 1 - share)
-    # From 0 on, the share is concave: Newton's steps end below the quantile, and the last ones are rounding.
-    t, beyond = 0.0, 1 - share
+    # The share is concave: Newton's steps from below end below the quantile, and the last ones are rounding.
+    beyond = 1 - share
+    t = _below_normal(beyond)
     for _ in range(MOST_STEPS):
         step = (_beyond(freedom, t) - beyond) / _density(freedom, t)
         t += step
         if step <= 4 * LAST_DIGIT * t:
             break
     return t
+
+
+def _below_normal(beyond: float) -> float:
+    """Just below where at most half of the normal distribution lies beyond (Abramowitz and Stegun, 26.2.23)."""
+    root = math.sqrt(-2 * math.log(beyond))
+    above, below = (0.010328, 0.802853, 2.515517), (0.001308, 0.189269, 1.432788, 1.0)
+    ratio = reduce(lambda sum_, one: sum_ * root + one, above) / reduce(lambda sum_, one: sum_ * root + one, below)
+    return max(0.0, root - ratio - 5e-4)
 
 
 def on_log_odds(share: float, half_width: float) -> tuple[float, float]:
@@ -93,6 +103,6 @@ def _continued(x: float, a: float, b: float) -> float:
             denominator, numerator = 1 / (1 + term * denominator), 1 + term / numerator
             change = numerator * denominator
             value *= change
-        if abs(change - 1) < 2 * LAST_DIGIT:
+        if abs(change - 1) <= 4 * LAST_DIGIT:
             break
     return value
