@@ -3,7 +3,7 @@
 Each command runs in a process of its own, on one thread per library; seconds are those of processors. Features are
 those of EfficientNet-Lite0 at 96 px: what 224 px take more for each photo is measured by `extraction_cpu`. `linear` is
 fitted with one strength. The photos are parts of real photos that do not overlap, enlarged to 192 px, with texture and
-the grain of a sensor, sorted by what the real photo shows; one in a hundred is a copy of the one before it, compressed
+grain of their own, sorted by what the real photo shows; one in a hundred is a copy of the one before it, compressed
 anew.
 
 Growth is log4 of the seconds at the larger size over those at the smaller one, without what a command costs anyhow.
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from studies.evidence.results import real_data
-from studies.perf.camera_photos import SENSOR_NOISE, TEXTURE, natural_field
+from studies.perf.camera_photos import SENSOR_NOISE, TEXTURE
 
 SOURCES = ("birds_cub_odd", "fungi_amanita", "fungi_genera", "plants_sheets_and_field", "snakes_philippines")
 # Folders that say in which part a photo is, or how it was taken.
@@ -38,7 +38,7 @@ SIZE_PX, L2 = 96, 0.03
 STAGES = ("fit centroid, photos new", "fit linear, features stored", "check --near-duplicates", "report")
 FOUND_COPIES = 1  # what `check` ends with
 FEW = 1000  # what a command costs anyhow is measured on so many
-FIELDS, ROOM_PX, QUALITY, COPY_QUALITY = 64, 64, 85, 60
+QUALITY, COPY_QUALITY = 85, 60
 COMMAND = "from fieldmark.cli.main import main; main()"
 TELL = (
     "import atexit, os, pathlib, resource; atexit.register(lambda: pathlib.Path(os.environ['TOLD']).write_text("
@@ -85,14 +85,14 @@ def together(measured: dict[int, dict[str, Any]]) -> dict[str, Any]:
 def write_tiles(folder: Path, roots: Sequence[Path], number: int) -> None:
     """Photos of one folder per class, each of its own part of a real photo, and copies of one in a hundred."""
     rng = np.random.default_rng(number)
-    grain, before = _grain(rng), b""
+    before = b""
     for place, (label, tile) in enumerate(_tiles(roots, number)):
         if place >= number:
             return
         own = folder / label
         own.mkdir(parents=True, exist_ok=True)
         copied = place % COPIES == COPIES - 1
-        picture = Image.open(io.BytesIO(before)) if copied else Image.fromarray(_enlarged(tile, grain, rng))
+        picture = Image.open(io.BytesIO(before)) if copied else Image.fromarray(_enlarged(tile, rng))
         file = io.BytesIO()
         picture.save(file, "JPEG", quality=COPY_QUALITY if copied else QUALITY)
         before = file.getvalue()
@@ -114,20 +114,14 @@ def _tiles(roots: Sequence[Path], number: int) -> Iterator[tuple[str, Image.Imag
             yield f"{root.name} {label}", picture.crop((left, top, left + wide, top + high))
 
 
-def _grain(rng: np.random.Generator) -> NDArray[np.int16]:
-    side = SIDE_PX + ROOM_PX
-    fields = [
-        TEXTURE * natural_field(side, side, rng) + rng.normal(0, SENSOR_NOISE, (side, side)) for _ in range(FIELDS)
-    ]
-    return np.stack(fields).round().astype(np.int16)
-
-
-def _enlarged(tile: Image.Image, grain: NDArray[np.int16], rng: np.random.Generator) -> NDArray[np.uint8]:
-    pixels = np.asarray(tile.resize((SIDE_PX, SIDE_PX), Image.Resampling.BICUBIC), dtype=np.int16)
-    left, top = rng.integers(0, ROOM_PX, 2).tolist()
-    own = grain[rng.integers(FIELDS), top : top + SIDE_PX, left : left + SIDE_PX]
-    grainy = pixels + own[:: 1 - 2 * int(rng.integers(2)), :, None]
-    return np.asarray(grainy.clip(0, 255).astype(np.uint8))
+def _enlarged(tile: Image.Image, rng: np.random.Generator) -> NDArray[np.uint8]:
+    """A tile in full size, with texture and grain of its own: photos that share theirs pass for copies in part."""
+    pixels = np.asarray(tile.resize((SIDE_PX, SIDE_PX), Image.Resampling.BICUBIC), dtype=np.float32)
+    coarse = Image.fromarray(rng.standard_normal((SIDE_PX // 4,) * 2, dtype=np.float32))
+    texture = np.asarray(coarse.resize((SIDE_PX, SIDE_PX), Image.Resampling.BICUBIC))
+    grain = rng.standard_normal((SIDE_PX, SIDE_PX), dtype=np.float32)
+    own = TEXTURE * texture + SENSOR_NOISE * grain
+    return np.asarray((pixels + own[:, :, None]).clip(0, 255).astype(np.uint8))
 
 
 def commands(folder: Path, photos: int, stages: Sequence[str] = STAGES) -> dict[str, dict[str, float]]:
