@@ -59,6 +59,11 @@ JOBS = {
     "real_sizes": Job(
         "methods on 433,701 generated items of 1,280 features and 2,829 labels: time, and memory of 8 GiB", minutes=20
     ),
+    "large_tables": Job(
+        "GeoLifeCLEF with 1.9 million records and 300,000 images in COCO's format, opened beside the raw files read",
+        ("polars",),
+        minutes=2,
+    ),
     "extraction_cpu": Job(
         "extraction on a CPU from files to the store beside the bare engine",
         ("openvino", "onnxruntime", "simplejpeg", "numba"),
