@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.metrics.classification import SharedCounts
 from fieldmark.metrics.geo import AdaptiveSets, adaptive_sets, adaptive_sets_of_lists
 from fieldmark.metrics.ranking import rank_of_truth
 from fieldmark.questions.answer import Answer, Evaluation, LooseTruth, flags_of, read_classes
@@ -198,6 +199,11 @@ class LabelEvaluation(Evaluation):
     def first(self) -> NDArray[np.int32]:
         """The first answer of each item."""
         return np.ascontiguousarray(self.ranked[:, 0])
+
+    @cached_property
+    def shared_counts(self) -> SharedCounts:
+        """What several averages of the first answers share."""
+        return SharedCounts()
 
     @cached_property
     def rank_of_truth(self) -> NDArray[np.int64]:
