@@ -25,7 +25,7 @@ import numpy as np
 from studies.perf.camera_photos import read_photo, write_camera_photos
 from studies.perf.timing import fastest
 
-PHOTOS, LONG_PX, QUALITY, TURNS = 2000, 500, 80, 3
+PHOTOS, LONG_PX, QUALITY, TURNS = 2000, 500, 80, 2
 SOURCES = ("fungi_genera", "snakes_philippines", "plants_sheets_and_field")
 BARE, AT_ONCE, ROUNDS = 512, 16, 2
 ALLOWED = 8.5 / 6.6
