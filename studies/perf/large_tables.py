@@ -82,7 +82,7 @@ def write_coco(root: Path, records: int) -> None:
 
 
 RELEASES = {
-    "GeoLifeCLEF 2020": Release(
+    "observations of GeoLifeCLEF 2020": Release(
         "geolifeclef-2020",
         1_900_000,
         write_geolifeclef,
