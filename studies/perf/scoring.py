@@ -1,4 +1,4 @@
-"""Scoring at the size of the FungiTastic test set: 97,551 rows and 2,829 classes."""
+"""Scoring at the size of the FungiTastic test set: 97,551 rows and 2,829 classes; ratios of seconds of processors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def run() -> dict[str, Any]:
             "ours": ours,
             "peer": lambda: f1_score(truth, predicted, labels=np.arange(CLASSES), average="macro", zero_division=0),
             "value": lambda: macro_f1(truth, predicted, n_classes=CLASSES, over="all"),
-        }
+        },
+        rounds=15,
+        clock=time.process_time,
     )
     return {
         "rows": ROWS,
@@ -67,7 +69,9 @@ def _whole_scorecard(truth: Codes, predicted: Codes, unit: Codes, peer_s: float)
         "classes": pl.DataFrame({"label": [str(code) for code in range(CLASSES)]}),
     }
     run = pl.DataFrame({"id": items, "predicted": answers})
-    whole = fastest({"ours": lambda: fieldmark.score("fungitastic/closed", run, **tables)})["ours"]
+    whole = fastest({"ours": lambda: fieldmark.score("fungitastic/closed", run, **tables)}, clock=time.process_time)[
+        "ours"
+    ]
     from_csv = _from_csv({"run": run, **tables}, truth, predicted)
     tracemalloc.start()
     predictions = Ranked(at_most=10).read(TableRun(run), items, Labels(tuple(map(str, range(CLASSES)))))
