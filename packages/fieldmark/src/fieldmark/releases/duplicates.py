@@ -15,12 +15,13 @@ MOST_BITS = 10
 # Into how many bands hashes are cut, and in how many of them two must agree to be compared, by the number of hashes:
 # the more there are, the more bits they have to share.
 BANDS = ((1 << 17, 4, 1), (1 << 22, 6, 2), (1 << 62, 5, 2))
+# So many patches a photo shares with its copy; the whole counts as much. Two are shared by chance by one pair of photos
+# in 5,000: where there are many hashes it takes three, which 98 in 100 copies that keep half of a photo have.
+FEW_HASHES, SHARED, SHARED_OF_MANY = 1 << 17, 2, 3
 # The row of a hash stands beside the bits of its bands, of which there are at most 26.
 ROW_BITS = 32
 # A hash is compared with so many others that share its bands, a photo with so many others that share most with it.
 MOST_COMPARED, MOST_CANDIDATES = 32, 16
-# A photo shares two patches with its copy, or the whole, which counts as much.
-LEAST_SHARED, WHOLE = 2, 2
 
 
 def near_pairs(hashes: NDArray[np.uint64], *, bands: tuple[int, int] | None = None) -> NDArray[np.int64]:
@@ -90,8 +91,9 @@ def candidate_pairs(
     rows, first, second = rows[apart], first[apart], second[apart]
     photos = len(side)
     code, place = np.unique(np.minimum(first, second) * photos + np.maximum(first, second), return_inverse=True)
-    shared = np.bincount(place, np.where(whole[rows].all(axis=1), WHOLE, 1), minlength=len(code))
-    code, shared = code[shared >= LEAST_SHARED], shared[shared >= LEAST_SHARED]
+    least = SHARED if len(hashes) <= FEW_HASHES else SHARED_OF_MANY
+    shared = np.bincount(place, np.where(whole[rows].all(axis=1), least, 1), minlength=len(code))
+    code, shared = code[shared >= least], shared[shared >= least]
     pairs = np.stack([code // photos, code % photos], axis=1)[np.argsort(-shared, kind="stable")]
     kept = np.zeros(len(pairs), dtype=np.bool_)
     for column in range(2):
