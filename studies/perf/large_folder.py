@@ -71,14 +71,14 @@ def together(measured: dict[int, dict[str, Any]]) -> dict[str, Any]:
     few, *larger = sorted(measured)
     stages: dict[str, dict[str, Any]] = {}
     for stage, least in measured[few].items():
-        seconds = [measured[photos][stage]["cpu_s"] for photos in larger]
-        further = [one - least["cpu_s"] for one in seconds]
         items = [photos - few for photos in larger]
-        growth = math.log(further[-1] / further[0]) / math.log(items[-1] / items[0]) if min(further) > 0 else 0.0
+        further = [measured[photos][stage]["cpu_s"] - least["cpu_s"] for photos in larger]
+        grows = len(larger) > 1 and min(further) > 0
+        growth = math.log(further[-1] / further[0]) / math.log(items[-1] / items[0]) if grows else None
         stages[stage] = {
             what: [measured[photos][stage].get(what) for photos in measured] for what in measured[few][stage]
         }
-        stages[stage]["time_exponent"] = round(growth, 2)
+        stages[stage]["time_exponent"] = None if growth is None else round(growth, 2)
     return {"photos": list(measured), "side_px": SIDE_PX, "stages": stages}
 
 

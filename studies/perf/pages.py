@@ -119,9 +119,11 @@ def folder_table() -> str:
         each = 1000 * (seconds[-1] - least) / (result["photos"][-1] - result["photos"][0])
         told = " / ".join(f"{value:,.0f}" for value in seconds)
         peaks = " / ".join(f"{value:,}" for value in one["peak_mib"][1:])
-        rows.append([stage, told, f"{each:.2f}", f"{one['time_exponent']:.2f}", peaks])
+        grown = one["time_exponent"]
+        rows.append([stage, told, f"{each:.2f}", "" if grown is None else f"{grown:.2f}", peaks])
     photos = " / ".join(f"{number:,}" for number in result["photos"][1:])
-    return table([f"{photos} photos", "CPU seconds", "ms per photo", "exponent", "peak MiB"], rows)
+    told = table([f"{photos} photos", "CPU seconds", "ms per photo", "exponent", "peak MiB"], rows)
+    return f"{told}\n{result['remark']}\n" if "remark" in result else told
 
 
 def real_sizes_table() -> str:
