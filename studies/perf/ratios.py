@@ -275,6 +275,7 @@ def _large_folder(result: Result) -> list[Ratio]:
     return [
         Ratio(f"{name}: exponent of time", f"{stage['time_exponent']:g}", "at most 1.1")
         for name, stage in result["stages"].items()
+        if stage["time_exponent"] is not None
     ]
 
 
