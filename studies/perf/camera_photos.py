@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,19 +17,22 @@ TEXTURE, SENSOR_NOISE = 8.0, 2.0
 REAL = "fungi_genera"
 
 
-def write_camera_photos(folder: Path, number: int, long_px: int, seed: int = 0, quality: int = QUALITY) -> str:
+def write_camera_photos(
+    folder: Path, number: int, long_px: int, seed: int = 0, quality: int = QUALITY, sources: Sequence[str] = (REAL,)
+) -> str:
     """Writes photos whose long side has `long_px` pixels to `folder`/photo/; returns where their contents come from."""
     rng = np.random.default_rng(seed)
-    root = real_data(REAL)
+    roots = [root for root in map(real_data, sources) if root]
     (folder / "photo").mkdir(parents=True)
-    for place, small in enumerate(_real(root, number) if root else _drawn(rng, number)):
+    for place, small in enumerate(_real(roots, number) if roots else _drawn(rng, number)):
         scale = long_px / max(small.size)
         size = round(small.width * scale), round(small.height * scale)
         large = np.asarray(small.resize(size, Image.Resampling.BICUBIC), dtype=np.float64)
         large = large + TEXTURE * natural_field(size[1], size[0], rng)[..., None]
         large = large + rng.normal(0, SENSOR_NOISE, large.shape)
         Image.fromarray(large.clip(0, 255).astype(np.uint8)).save(folder / "photo" / f"{place:04}.jpg", quality=quality)
-    return f"{REAL}, enlarged, with grain" if root else "drawn fields with the spectrum 1/f, with grain"
+    names = ", ".join(root.name for root in roots)
+    return f"{names}, enlarged, with grain" if roots else "drawn fields with the spectrum 1/f, with grain"
 
 
 def read_photo(path: str) -> bytes:
@@ -45,8 +48,8 @@ def natural_field(height: int, width: int, rng: np.random.Generator) -> NDArray[
     return np.asarray(field / field.std())
 
 
-def _real(root: Path, number: int) -> Iterator[Image.Image]:
-    paths = sorted(root.rglob("*.jpg"))
+def _real(roots: Sequence[Path], number: int) -> Iterator[Image.Image]:
+    paths = sorted(path for root in roots for path in root.rglob("*.jpg"))
     for place in range(number):
         with Image.open(paths[place * len(paths) // number]) as photo:
             yield photo.convert("RGB")

@@ -21,7 +21,7 @@ VAL = {"full": 89_659, "mini": 9_412, "few": 2_285}
 TEST = {"full": 91_832, "mini": 10_738, "few": 1_909}
 EPOCHS = 100  # of the recipes `fungitastic-*`, as in the organizers' scripts
 PLACES, SPECIES, TEST_PLACES, RASTERS = 1_900_000, 31_435, 42_405, 27
-MANY = 100_000_000
+MANY, SOUND_HOURS = 100_000_000, 1000
 
 # What is kept of a photo: 1,280 features in half precision, 1,000 logits in single, a key; a square of 256 px.
 STORED_BYTES, SQUARE_BYTES, JPEG_SHARE = 1280 * 2 + 1000 * 4 + 16, 256 * 256 * 3, 1 / 8
@@ -197,6 +197,22 @@ def geolifeclef(given: Assumptions) -> str:
     return table(["1.9 million observations", "core hours", "GPU hours", "dollars", "memory"], rows)
 
 
+def soundscapes(given: Assumptions) -> str:
+    """A thousand hours of recordings, from what one hour took."""
+    sound = needed("sound")
+    rows = []
+    for what, rate, mib in (
+        ("BirdNET V2.4", sound["birdnet_times_real_time"], sound["birdnet_peak_mb_400_allowed"]),
+        (
+            sound["network"],
+            sound["network_times_real_time_60_wanted"],
+            sound["network_mb_beyond_libraries_400_allowed"],
+        ),
+    ):
+        rows.append([what, *_spent(given, cores=SOUND_HOURS / rate * sound["cores"])[::2], f"{mib / 1024:.2f} GiB"])
+    return table([f"{SOUND_HOURS:,} hours of recordings", "core hours", "dollars", "memory"], rows)
+
+
 def many(given: Assumptions) -> str:
     """100 million observations through each stage, by the growth that was measured, and where memory ends."""
     rows = []
@@ -263,6 +279,7 @@ TABLES: dict[str, Callable[[Assumptions], str]] = {
     "fungitastic": fungitastic,
     "tables_4_and_5": training,
     "geolifeclef": geolifeclef,
+    "soundscapes": soundscapes,
     "hundred_million": many,
     "hundred_million_on_disk": many_on_disk,
     "predictions": checked,

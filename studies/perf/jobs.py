@@ -56,6 +56,26 @@ JOBS = {
     "method_memory": Job(
         "what methods on features hold themselves when these lie in files, as a share of their size", minutes=4
     ),
+    "real_sizes": Job(
+        "methods on 433,701 generated items of 1,280 features and 2,829 labels: time, and memory of 8 GiB", minutes=20
+    ),
+    "large_tables": Job(
+        "GeoLifeCLEF with 1.9 million records and 300,000 images in COCO's format, opened beside the raw files read",
+        ("polars",),
+        minutes=2,
+    ),
+    "extraction_cpu": Job(
+        "extraction on a CPU from files to the store beside the bare engine",
+        ("openvino", "onnxruntime", "simplejpeg", "numba"),
+        installed("openvino", "onnxruntime", "simplejpeg", "numba"),
+        minutes=4,
+    ),
+    "large_folder": Job(
+        "a folder of 100,000 photos from the shell: extraction, fit, near-duplicates, report",
+        ("openvino", "onnxruntime", "polars"),
+        installed("simplejpeg", "numba"),
+        minutes=35,
+    ),
     "networks": Job("multiply-adds of the networks of FungiTastic's Table 4", ("torch", "timm")),
     "scoring": Job(
         "macro-F1 with its interval beside scikit-learn's value alone, and a run file read and scored",

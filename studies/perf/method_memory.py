@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,8 @@ from fieldmark.work.large_arrays import MEMORY_SETTING, array_in_file
 from studies.perf.growth import OwnMemory, status_mib
 
 # Items of train at both sizes; val, test and unlabeled ones are a quarter as many each.
-ITEMS, FEATURES, SPECIES, GENERA = (8_000, 32_000), 512, 40, 10
+ITEMS, FEATURES, SPECIES = (8_000, 32_000), 512, 40
+SPECIES_IN_GENUS = 4
 IN_FILES_MIB, BLOCK_ITEMS, SHARE_UNKNOWN = 2, 1000, 0.1
 # Methods with settings that leave few rounds to do; how many there are changes nothing about memory.
 METHOD_SETTINGS: dict[str, dict[str, Any]] = {
@@ -48,6 +50,23 @@ METHOD_SETTINGS: dict[str, dict[str, Any]] = {
     "fixmatch": {"l2": 0.1, "iterations": 5, "threshold": 0.5, "steps": 3},
     "label-propagation": {"l2": 0.1, "iterations": 5},
 }
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much a method is shown.
+
+    Args:
+        train, val, test: Items of each part; of unlabeled ones there are as many as in val.
+        features: Features of each.
+        species: Labels.
+    """
+
+    train: int
+    val: int
+    test: int
+    features: int = FEATURES
+    species: int = SPECIES
 
 
 def run() -> dict[str, Any]:
@@ -77,21 +96,21 @@ def _measured(name: str, items: int) -> dict[str, float]:
     return measured
 
 
-def drawn_view(name: str, items: int) -> View:
-    """As many items as a method is shown, whose features lie in files."""
-    labels = Labels(tuple(f"species {number:03}" for number in range(SPECIES)))
-    genera = [f"genus {number * GENERA // SPECIES:02}" for number in range(SPECIES)]
+def drawn_view(name: str, sizes: Sizes) -> View:
+    """Parts as a method is shown them, whose features lie in files."""
+    labels = Labels(tuple(f"species {number:04}" for number in range(sizes.species)))
+    genera = [f"genus {number // SPECIES_IN_GENUS:04}" for number in range(sizes.species)]
     taxonomy = Taxonomy.of(labels, pl.DataFrame({"label": labels.names, "genus": genera}))
-    train, test = _part(0, items), _part(2, items // 4)
-    val = _part(1, items // 4, SHARE_UNKNOWN if METHODS[name].wants_unknown else 0.0)
-    unlabeled = _part(3, items // 4).unlabeled() if "unlabeled" in METHODS[name].learns_from else None
+    train, test = _part(0, sizes.train, sizes), _part(2, sizes.test, sizes)
+    val = _part(1, sizes.val, sizes, SHARE_UNKNOWN if METHODS[name].wants_unknown else 0.0)
+    unlabeled = _part(3, sizes.val, sizes).unlabeled() if "unlabeled" in METHODS[name].learns_from else None
     return View(labels, taxonomy, train, val, unlabeled, test.unlabeled())
 
 
-def _part(seed: int, items: int, share_unknown: float = 0.0) -> Part:
+def _part(seed: int, items: int, sizes: Sizes, share_unknown: float = 0.0) -> Part:
     rng = np.random.default_rng(seed)
-    species = rng.integers(0, SPECIES, items).astype(np.int32)
-    means = np.random.default_rng(9).normal(size=(SPECIES, FEATURES)).astype(np.float32)
+    species = rng.integers(0, sizes.species, items).astype(np.int32)
+    means = np.random.default_rng(9).normal(size=(sizes.species, sizes.features)).astype(np.float32)
 
     def blocks() -> Iterator[NDArray[np.float32]]:
         for start in range(0, items, BLOCK_ITEMS):
@@ -112,7 +131,7 @@ def _part(seed: int, items: int, share_unknown: float = 0.0) -> Part:
 def main() -> None:
     """One method in this process: `python -m studies.perf.method_memory METHOD ITEMS`."""
     name, items = sys.argv[1], int(sys.argv[2])
-    view = drawn_view(name, items)
+    view = drawn_view(name, Sizes(items, items // 4, items // 4))
     parts = [part for part in (view.train, view.val, view.unlabeled, view.test) if part is not None]
     method = METHODS[name](**METHOD_SETTINGS[name])
     before, own = status_mib("RssAnon"), OwnMemory()

@@ -91,6 +91,69 @@ def startup_table() -> str:
     return startup("startup", needed("startup")).partition("\n\n")[2]
 
 
+def cpu_extraction_table() -> str:
+    """Milliseconds of processors per photo: extraction, its parts and the bare engines."""
+    result = needed("extraction_cpu")
+    whats = {
+        "process_ms": "extraction, with the start of Python",
+        "extraction_ms": "extraction, with the start of the engine",
+        "later_half_ms": "its later half",
+        "openvino_ms": "OpenVINO alone",
+        "onnxruntime_ms": "ONNX Runtime alone",
+        "decoding_ms": "decoding and resizing alone",
+    }
+    bare = result["cpu_ms"]["openvino_ms"]
+    rows = [
+        [words, f"{result['cpu_ms'][name]:.2f}", f"{result['cpu_ms'][name] / bare:.2f}"]
+        for name, words in whats.items()
+    ]
+    return table(["", "CPU ms per photo", "/ OpenVINO alone"], rows)
+
+
+def folder_table() -> str:
+    """What commands take on folders of photos."""
+    result = needed("large_folder")
+    rows = []
+    for stage, one in result["stages"].items():
+        least, *seconds = one["cpu_s"]
+        each = 1000 * (seconds[-1] - least) / (result["photos"][-1] - result["photos"][0])
+        told = " / ".join(f"{value:,.0f}" for value in seconds)
+        peaks = " / ".join(f"{value:,}" for value in one["peak_mib"][1:])
+        grown = one["time_exponent"]
+        rows.append([stage, told, f"{each:.2f}", "" if grown is None else f"{grown:.2f}", peaks])
+    photos = " / ".join(f"{number:,}" for number in result["photos"][1:])
+    told = table([f"{photos} photos", "CPU seconds", "ms per photo", "exponent", "peak MiB"], rows)
+    return f"{told}\n{result['remark']}\n" if "remark" in result else told
+
+
+def real_sizes_table() -> str:
+    """What methods take at the size of FungiTastic."""
+    rows = [
+        [
+            f"`{name}`",
+            f"{one['fit_cpu_s']:,.0f}",
+            f"{one['answer_cpu_ms_each']:.2f} ({one['answered']:,} answered)",
+            f"{one['peak_gib']:.1f}",
+        ]
+        for name, one in needed("real_sizes")["methods"].items()
+    ]
+    return table(["", "fit, CPU s", "CPU ms per answer", "peak GiB"], rows)
+
+
+def large_tables_table() -> str:
+    """What releases take that are opened at their full number of records."""
+    rows = [
+        [
+            f"{one['records']:,} {name}",
+            f"{one['open_cpu_s']:.1f} ({one['open_cpu_s'] / one['read_cpu_s']:.1f} times the raw files)",
+            f"{one['time_exponent']:.2f}",
+            f"{one['open_peak_mib'] / 1024:.1f}",
+        ]
+        for name, one in needed("large_tables")["releases"].items()
+    ]
+    return table(["opened", "CPU seconds", "exponent", "peak GiB"], rows)
+
+
 def mask_table() -> str:
     """Run lengths beside pycocotools, case by case."""
     rows = [
@@ -172,7 +235,9 @@ def _rate(rates: Mapping[str, float], loop: str, limit: str) -> str:
 PAGES: dict[str, Mapping[str, Callable[[], str]]] = {
     "docs/performance.md": {
         "photos": photo_times,
+        "extraction_cpu": cpu_extraction_table,
         "growth": growth_table,
+        "large_folder": folder_table,
         "startup": startup_table,
         "training_gpu": training_rates,
         "extraction_gpu": extraction_rates,
@@ -183,7 +248,7 @@ PAGES: dict[str, Mapping[str, Callable[[], str]]] = {
         "masks": mask_table,
         "sharing": sharing_rates,
     },
-    "docs/scale.md": COST_TABLES,
+    "docs/scale.md": {**COST_TABLES, "large_tables": large_tables_table, "real_sizes": real_sizes_table},
 }
 
 

@@ -87,6 +87,11 @@ def _scoring(result: Result) -> list[Ratio]:
             times_faster(result["bootstrap_of_1000_sklearn_values_over_ours"]),
             "a bootstrap of 1,000 values of scikit-learn",
         ),
+        Ratio(
+            "a whole scorecard with intervals from CSV, CPU",
+            f"{result['whole_scorecard_from_csv_over_one_sklearn_value_cpu']:.1f} times",
+            "scikit-learn's value alone",
+        ),
         Ratio("a run file read, checked and scored", share(result["run_file_seconds_of_1_allowed"]), "one second"),
     ]
 
@@ -258,6 +263,44 @@ def _suites(result: Result) -> list[Ratio]:
     return [Ratio(what, f"{result['times_less']:.1f} times less processor time", "its single fits")]
 
 
+def _extraction_cpu(result: Result) -> list[Ratio]:
+    whats = {
+        "extraction_ms": "extraction, start of the engine included",
+        "process_ms": "the same with the start of Python",
+        "later_half_ms": "its later half",
+    }
+    over = result["over_bare_openvino"]
+    return [
+        Ratio(f"{result['photos']:,} photos, CPU: {what}", f"{over[name]:.2f} times", "OpenVINO alone")
+        for name, what in whats.items()
+    ]
+
+
+def _large_folder(result: Result) -> list[Ratio]:
+    return [
+        Ratio(f"{name}: exponent of time", f"{stage['time_exponent']:g}", "at most 1.1")
+        for name, stage in result["stages"].items()
+        if stage["time_exponent"] is not None
+    ]
+
+
+def _large_tables(result: Result) -> list[Ratio]:
+    return [
+        Ratio(
+            f"{one['records']:,} {name}, opened, CPU", f"{one['open_cpu_s'] / one['read_cpu_s']:.1f} times", RAW_FILES
+        )
+        for name, one in result["releases"].items()
+    ]
+
+
+def _real_sizes(result: Result) -> list[Ratio]:
+    return [
+        Ratio(f"`{name}`: memory", share(one["peak_gib"], result["allowed_gib"]), f"{result['allowed_gib']} GiB")
+        for name, one in result["methods"].items()
+    ]
+
+
+RAW_FILES = "the same library reading the raw files"
 PLAIN_SCRIPT = "a script of 40 lines without a store, its start and compilation not counted"
 RATIOS: dict[str, Callable[[Result], list[Ratio]]] = {
     "photos": _photos,
@@ -282,6 +325,10 @@ RATIOS: dict[str, Callable[[Result], list[Ratio]]] = {
     "store": _store,
     "gpu": _gpu,
     "extraction_gpu": _extraction_gpu,
+    "extraction_cpu": _extraction_cpu,
+    "large_folder": _large_folder,
+    "real_sizes": _real_sizes,
+    "large_tables": _large_tables,
     "table4": _table4,
     "sharing": _sharing,
 }

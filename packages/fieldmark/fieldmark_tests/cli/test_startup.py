@@ -93,6 +93,11 @@ def test_a_list_of_settings_loads_nothing_that_fits():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_scoring_and_comparing_load_no_scipy_before_an_interval_needs_it():
+    code = "import sys, fieldmark.views.score_run, fieldmark.scoring.comparison; sys.exit('scipy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 # The same commands where torch and its relatives were never installed.
 WITHOUT_TORCH = """
 import sys

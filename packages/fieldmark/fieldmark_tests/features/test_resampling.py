@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import io
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Event
 
 import numpy as np
 import pytest
@@ -84,6 +86,33 @@ def test_squares_do_not_change_when_a_process_begins_to_compile(resampler, monke
     assert all(np.array_equal(decode_square(*case), square) for case, square in zip(cases, before, strict=True))
     with pytest.raises(PhotoError, match="a truncated photo"):
         decode_square(cases[0][0][:3000], HOW)
+
+
+def test_who_knows_that_many_come_compiles_with_the_first(resampler, monkeypatch):
+    monkeypatch.setattr("fieldmark.features.resampling.compiled", lambda: resampler)
+    for expected, made in ((10, None), (11, resampler)):
+        for_many = CompiledForMany(10)
+        for_many.expect(expected)
+        assert for_many.reader.startswith("Pillow") and for_many() is made
+
+
+def test_threads_of_many_photos_wait_for_the_one_that_compiles(resampler, monkeypatch):
+    begun, go_on = Event(), Event()
+
+    def compiled_slowly() -> Resampler:
+        begun.set()
+        go_on.wait()
+        return resampler
+
+    monkeypatch.setattr("fieldmark.features.resampling.compiled", compiled_slowly)
+    for_many = CompiledForMany(10)
+    for_many.expect(11)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(for_many)
+        begun.wait()
+        second = threads.submit(for_many)
+        go_on.set()
+        assert first.result() is second.result() is resampler
 
 
 @pytest.mark.parametrize("package", ["simplejpeg", "numba"])

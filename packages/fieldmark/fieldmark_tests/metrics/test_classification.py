@@ -158,3 +158,18 @@ def test_balanced_accuracy_without_a_unit_equals_computing_without_its_rows(case
         kept = unit != number
         naive = balanced_accuracy(truth[kept], predicted[kept], n_classes=n_classes) if kept.any() else np.nan
         assert fast[number] == pytest.approx(naive, abs=1e-12, nan_ok=True)
+
+
+def test_averages_that_share_their_counts_are_those_that_do_not():
+    rng = np.random.default_rng(4)
+    truth, predicted = (rng.integers(low, 30, 500).astype(np.int32) for low in (0, -1))
+    shared = classification.SharedCounts()
+    for unit in (np.arange(500, dtype=np.int32) // 3, np.arange(500, dtype=np.int32) // 7):
+        for over in ("all", "present", "union"):
+            own = classification.macro_f1_without_each_unit(truth, predicted, unit, n_classes=40, over=over)
+            common = classification.macro_f1_without_each_unit(
+                truth, predicted, unit, n_classes=40, over=over, shared=shared
+            )
+            assert (own == common).all()
+            value = classification.macro_f1(truth, predicted, n_classes=40, over=over)
+            assert value == classification.macro_f1(truth, predicted, n_classes=40, over=over, shared=shared)

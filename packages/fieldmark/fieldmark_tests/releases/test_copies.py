@@ -119,6 +119,19 @@ def test_what_is_compared_grows_no_faster_than_the_photos_even_where_all_share_a
         assert len(candidates) <= 2 * duplicates.MOST_CANDIDATES * photos
 
 
+@pytest.mark.parametrize(("hashes", "candidates"), [(1000, {2, 3, 4}), (duplicates.FEW_HASHES + 1, {3, 4})])
+def test_among_many_hashes_photos_share_three_patches_or_the_whole_to_be_compared(hashes, candidates):
+    drawn = np.random.default_rng(1).integers(0, 2**63, hashes).astype(np.uint64)
+    photo, whole = np.arange(hashes) // 4, np.zeros(hashes, np.bool_)
+    for number, shared in enumerate((1, 2, 3), start=1):  # photos 2, 4 and 6 share so many patches with the next
+        first = 8 * number
+        drawn[first + 4 : first + 4 + shared] = drawn[first : first + shared]
+    drawn[36] = drawn[32]
+    whole[[32, 36]] = True  # of photos 8 and 9
+    found = candidate_pairs(drawn, photo, whole, np.arange(photo[-1] + 1))
+    assert [(one, other) for one, other in found if one < 10] == [(2 * one, 2 * one + 1) for one in sorted(candidates)]
+
+
 def test_the_plain_check_looks_at_how_every_file_begins_and_says_what_it_does_not_look_for(tmp_path, run_main):
     (tmp_path / "Alba").mkdir()
     for seed in range(3):

@@ -35,11 +35,15 @@ def test_one_line_that_is_not_plain_leaves_the_file_to_others(line, at_once, mon
         assert rows_of("".join(lines).encode(errors="surrogateescape")) is None
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"id,label\n", b"id\na\n", b"id,id\na,b\n", b"id, label\na,b\n", b"\xef\xbb\xbfid,a\nb,c\n"]
-)
+@pytest.mark.parametrize("data", [b"", b"id,label\n", b"id,id\na,b\n", b"id, label\na,b\n", b"\xef\xbb\xbfid,a\nb,c\n"])
 def test_a_file_without_rows_or_with_an_unusual_header_is_not_plain(data):
     assert rows_of(data) is None
+
+
+def test_of_one_column_a_file_with_empty_lines_is_left_to_others():
+    assert rows_of(b"id\na\n b\n") == rows_of(b"id\na\nb") == [("a",), ("b",)]
+    for data in (b"id\n\na\n", b"id\na\n\nb\n", b"id\na\n  \n", b"id\na\n\n", b"id\na,b\n"):
+        assert rows_of(data) is None
 
 
 def test_a_checklist_with_a_short_line_is_refused_with_its_line(tmp_path):

@@ -49,7 +49,7 @@ TOLERANCE = 2e-5
 AT_ONCE = 16
 # So many photos are seen before engines are measured: for fewer, starting another engine costs more than it gives.
 FEW_PHOTOS = 128
-ROUNDS = 3
+ROUNDS = 5
 
 
 @dataclass

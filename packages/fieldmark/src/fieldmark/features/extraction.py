@@ -16,6 +16,7 @@ from fieldmark.errors import InputError
 from fieldmark.features.crops import Box, PhotoBoxes
 from fieldmark.features.photo_blocks import BlockReading, PhotoBlock, ReadPhoto
 from fieldmark.features.photos import Preprocessing
+from fieldmark.features.resampling import resampler_for_many
 from fieldmark.features.square_readers import SquareReaders, can_be_sent, worth_processes
 from fieldmark.features.store import KEY_BYTES, FeatureStore, Key
 from fieldmark.work.blocks import all_cores, blocks_of, map_blocks, reader_of
@@ -182,6 +183,7 @@ def _extracted(
     if getattr(extractor, "decodes_on_gpu", False):
         yield from _on_gpu(extractor, store, blocks, len(media_ids))
         return
+    resampler_for_many.expect(len(media_ids))
     here = BlockExtraction(extractor, store)
     example = next(_blocks(media_ids[:1], read_medium, boxes), None)
     with _reading(extractor, store, example, len(media_ids)) as read:

@@ -208,6 +208,11 @@ class CompiledForMany:
         self._resampler: Resampler | None = None
         self._reader = f"Pillow, as for {few:,} photos or fewer"
 
+    def expect(self, photos: int) -> None:
+        """Lets the first of so many photos count as many, where they are; the others wait until it has compiled."""
+        if photos > self._few:
+            self._few = 0
+
     def __call__(self) -> Resampler | None:
         """The resampler, None as long as there is none."""
         if self._tried or next(self._asked) <= self._few:
@@ -215,14 +220,16 @@ class CompiledForMany:
         return self.compile_now()
 
     def compile_now(self, *, tell: bool = True) -> Resampler | None:
-        """The same for a process that knows it will read many photos; another thread may be at it already.
+        """The same for a process that knows it will read many photos; while another thread is at it there is none.
 
         Args:
             tell: Whether a line says why there can be none.
         """
-        if self._tried or not self._compiling.acquire(blocking=False):
+        if self._tried or not self._compiling.acquire(blocking=self._few == 0):
             return self._resampler
         try:
+            if self._tried:  # by the thread that this one waited for
+                return self._resampler
             need_fast_package("simplejpeg")  # which hands over the pixels
             self._resampler, self._reader = compiled(), "compiled loops"
         except SlowReadingError as error:
@@ -233,6 +240,7 @@ class CompiledForMany:
                 )
         finally:
             self._tried = True
+            self._compiling.release()
         return self._resampler
 
     @property

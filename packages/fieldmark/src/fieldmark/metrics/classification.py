@@ -7,8 +7,9 @@ where unknown is to count as a class, `unknown_as_class` gives it a code of its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +23,46 @@ Packed = NDArray[np.int32] | NDArray[np.int64]
 Over = Literal["all", "present", "union"]
 
 ITEMS_AT_ONCE = 1 << 15
+# What averages share takes some fifty bytes for each item.
+MOST_SHARED_ITEMS = 1 << 20
 
 
-def macro_f1(truth: Codes, predicted: Codes, *, n_classes: int, over: Over, among: Mask | None = None) -> float:
+class Touched(NamedTuple):
+    """Classes that the items of some units have or were given.
+
+    Args:
+        units: Which units.
+        unit: The number of the unit among them that touches a class, one for each such pair.
+        cls: The class.
+        hits, true, answered: How many of its items are hits, are of the class, and were given it.
+    """
+
+    units: slice
+    unit: Packed
+    cls: Packed
+    hits: NDArray[np.int64]
+    true: NDArray[np.int64]
+    answered: NDArray[np.int64]
+
+
+@dataclass
+class SharedCounts:
+    """What averages over several sets of classes have in common for the same answers; made with the first of them."""
+
+    counts: tuple[NDArray[np.int64], ...] = ()
+    unit: Codes | None = None
+    touched: list[Touched] = field(default_factory=list)
+
+
+def macro_f1(
+    truth: Codes,
+    predicted: Codes,
+    *,
+    n_classes: int,
+    over: Over,
+    among: Mask | None = None,
+    shared: SharedCounts | None = None,
+) -> float:
     """Macro-averaged F1: the mean over classes of F_c = 2 TP_c / (2 TP_c + FP_c + FN_c).
 
     A class without a true positive has F_c = 0. Which classes are averaged is a convention that papers rarely state:
@@ -37,47 +75,50 @@ def macro_f1(truth: Codes, predicted: Codes, *, n_classes: int, over: Over, amon
             truth, or the "union" of truth and answers (scikit-learn's default).
         among: One flag per class; only flagged classes are averaged (rare ones, known ones). The others still count
             against them where they are mistaken for each other. None stands for every class.
+        shared: What other averages of the same answers have counted already, or can take over from this one.
 
     >>> truth, predicted = np.array([0, 0, 1]), np.array([0, 2, 1])
     >>> [round(macro_f1(truth, predicted, n_classes=4, over=over), 3) for over in ("all", "present", "union")]
     [0.417, 0.833, 0.556]
     """
-    hits, true, answered = _counts(truth, predicted, n_classes)
+    hits, true, answered = _shared_counts(truth, predicted, n_classes, shared)
     averaged = _averaged(true, answered, over, among)
     return float(_f1(hits, true, answered)[averaged].sum() / max(averaged.sum(), 1))
 
 
 def macro_f1_without_each_unit(
-    truth: Codes, predicted: Codes, unit: Codes, *, n_classes: int, over: Over, among: Mask | None = None
+    truth: Codes,
+    predicted: Codes,
+    unit: Codes,
+    *,
+    n_classes: int,
+    over: Over,
+    among: Mask | None = None,
+    shared: SharedCounts | None = None,
 ) -> Values:
     """Macro-averaged F1 with each unit left out in turn, in one pass.
 
     Leaving out a unit changes F only for the classes that its items have or were given, and for "present" and "union"
     it also takes out of the mean the classes that no other unit mentions.
     """
-    hits, true, answered = _counts(truth, predicted, n_classes)
+    hits, true, answered = _shared_counts(truth, predicted, n_classes, shared)
     averaged = _averaged(true, answered, over, among)
     f1 = _f1(hits, true, answered)
 
     result = np.empty(int(unit.max()) + 1)
-    for units, packed in _packed_pairs(truth, predicted, unit, n_classes):
-        pair, kind, n_units = packed >> 2, packed & 3, units.stop - units.start
-        starts = np.flatnonzero(np.diff(pair, prepend=-1))
-        own_hits = np.add.reduceat(kind == 2, starts, dtype=np.int64)
-        own_answered = np.add.reduceat(kind == 1, starts, dtype=np.int64) + own_hits
-        own_true = np.diff(starts, append=len(pair)) - own_answered + own_hits
-
-        touching, cls = np.divmod(pair[starts], n_classes)
+    for units, touching, cls, own_hits, own_true, own_answered in _touched(truth, predicted, unit, n_classes, shared):
         if among is not None:
             counted = among[cls]
             touching, cls = touching[counted], cls[counted]
             own_hits, own_true, own_answered = own_hits[counted], own_true[counted], own_answered[counted]
         true_left, answered_left = true[cls] - own_true, answered[cls] - own_answered
         change = _f1(hits[cls] - own_hits, true_left, answered_left) - f1[cls]
-        lost = averaged[cls] & ~_averaged(true_left, answered_left, over)
-
+        n_units = units.stop - units.start
         total = f1[averaged].sum() + np.bincount(touching, weights=change, minlength=n_units)
-        classes = averaged.sum() - np.bincount(touching[lost], minlength=n_units)
+        classes = averaged.sum()
+        if over != "all":  # of which a unit takes none away
+            lost = averaged[cls] & ~_averaged(true_left, answered_left, over)
+            classes = classes - np.bincount(touching[lost], minlength=n_units)
         result[units] = total / np.maximum(classes, 1)
     return result
 
@@ -211,10 +252,41 @@ def _hits(truth: Codes, ranked: Codes, k: int) -> Mask:
 
 
 def _counts(truth: Codes, predicted: Codes, n_classes: int) -> tuple[NDArray[np.int64], ...]:
-    hits = np.bincount(truth[truth == predicted], minlength=n_classes)
+    hits = np.bincount(truth.compress(truth == predicted), minlength=n_classes)
     true = np.bincount(truth, minlength=n_classes)
     answered = np.bincount(predicted[predicted >= 0], minlength=n_classes)
     return hits, true, answered
+
+
+def _shared_counts(
+    truth: Codes, predicted: Codes, n_classes: int, shared: SharedCounts | None
+) -> tuple[NDArray[np.int64], ...]:
+    if shared is None:
+        return _counts(truth, predicted, n_classes)
+    shared.counts = shared.counts or _counts(truth, predicted, n_classes)
+    return shared.counts
+
+
+def _touched(
+    truth: Codes, predicted: Codes, unit: Codes, n_classes: int, shared: SharedCounts | None
+) -> Iterable[Touched]:
+    """The classes that units touch, some units at a time; kept to be shared unless there are very many items."""
+    touched = _touched_in_turn(truth, predicted, unit, n_classes)
+    if shared is None or len(truth) > MOST_SHARED_ITEMS:
+        return touched
+    if shared.unit is not unit:
+        shared.unit, shared.touched = unit, list(touched)
+    return shared.touched
+
+
+def _touched_in_turn(truth: Codes, predicted: Codes, unit: Codes, n_classes: int) -> Iterator[Touched]:
+    for units, packed in _packed_pairs(truth, predicted, unit, n_classes):
+        pair, kind = packed >> 2, packed & 3
+        starts = np.flatnonzero(np.diff(pair, prepend=-1))
+        hits = np.add.reduceat(kind == 2, starts, dtype=np.int64)
+        answered = np.add.reduceat(kind == 1, starts, dtype=np.int64) + hits
+        true = np.diff(starts, append=len(pair)) - answered + hits
+        yield Touched(units, *np.divmod(pair[starts], n_classes), hits, true, answered)
 
 
 def _packed_pairs(truth: Codes, predicted: Codes, unit: Codes, n_classes: int) -> Iterator[tuple[slice, Packed]]:

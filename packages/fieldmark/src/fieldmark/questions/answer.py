@@ -180,8 +180,9 @@ def read_classes(classes: Any, named: pl.Series, truth: GivenTable | str) -> tup
     for flag in ("poisonous", "rare"):
         if flag in table:
             table = table.parsed(flag, bool)
-    labels = Labels(tuple(name for name in table.frame["label"] if name != UNKNOWN_NAME))
-    strange = named.filter(~named.is_in(list(labels.names)))
+    listed = table.frame["label"].filter(table.frame["label"] != UNKNOWN_NAME)
+    labels = Labels(tuple(listed.to_list()))
+    strange = named.filter(~named.is_in(listed))
     if len(strange):
         found, expected = f"the label {strange[0]!r}", f"a label listed in {table.where}"
         if isinstance(truth, str):

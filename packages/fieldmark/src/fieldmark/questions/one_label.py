@@ -13,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.metrics.classification import SharedCounts
 from fieldmark.metrics.geo import AdaptiveSets, adaptive_sets, adaptive_sets_of_lists
 from fieldmark.metrics.ranking import rank_of_truth
 from fieldmark.questions.answer import Answer, Evaluation, LooseTruth, flags_of, read_classes
@@ -194,10 +195,15 @@ class LabelEvaluation(Evaluation):
         """The same, with the highest code first among equal scores."""
         return self.selected.top(self.depth, ties="highest")
 
-    @property
+    @cached_property
     def first(self) -> NDArray[np.int32]:
         """The first answer of each item."""
-        return self.ranked[:, 0]
+        return np.ascontiguousarray(self.ranked[:, 0])
+
+    @cached_property
+    def shared_counts(self) -> SharedCounts:
+        """What several averages of the first answers share."""
+        return SharedCounts()
 
     @cached_property
     def rank_of_truth(self) -> NDArray[np.int64]:

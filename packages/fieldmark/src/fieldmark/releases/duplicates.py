@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -15,10 +15,13 @@ MOST_BITS = 10
 # Into how many bands hashes are cut, and in how many of them two must agree to be compared, by the number of hashes:
 # the more there are, the more bits they have to share.
 BANDS = ((1 << 17, 4, 1), (1 << 22, 6, 2), (1 << 62, 5, 2))
+# So many patches a photo shares with its copy; the whole counts as much. Two are shared by chance by one pair of photos
+# in 5,000: where there are many hashes it takes three, which 98 in 100 copies that keep half of a photo have.
+FEW_HASHES, SHARED, SHARED_OF_MANY = 1 << 17, 2, 3
+# The row of a hash stands beside the bits of its bands, of which there are at most 26.
+ROW_BITS = 32
 # A hash is compared with so many others that share its bands, a photo with so many others that share most with it.
 MOST_COMPARED, MOST_CANDIDATES = 32, 16
-# A photo shares two patches with its copy, or the whole, which counts as much.
-LEAST_SHARED, WHOLE = 2, 2
 
 
 def near_pairs(hashes: NDArray[np.uint64], *, bands: tuple[int, int] | None = None) -> NDArray[np.int64]:
@@ -36,20 +39,30 @@ def near_pairs(hashes: NDArray[np.uint64], *, bands: tuple[int, int] | None = No
         Two columns of rows, the smaller first.
     """
     number, same = bands or next(choice for most, *choice in BANDS if len(hashes) <= most)
-    edges = [round(BITS * band / number) for band in range(number + 1)]
-    masks = [sum(1 << bit for bit in range(*edge)) for edge in pairwise(edges)]
+    edges = pairwise(round(BITS * band / number) for band in range(number + 1))
     found = [np.empty(0, dtype=np.int64)]
-    for some in combinations(masks, same):
-        found += _near(hashes, np.uint64(sum(some)))
+    for some in combinations(edges, same):
+        found += _near(hashes, some)
     codes = np.unique(np.concatenate(found))  # far sooner than of rows of two
     return np.stack(np.divmod(codes, max(len(hashes), 1)), axis=1)
 
 
-def _near(hashes: NDArray[np.uint64], mask: np.uint64) -> Iterator[NDArray[np.int64]]:
-    """Pairs of rows that agree in some bits and differ in few, each as one number."""
-    key = hashes & mask
-    order = np.argsort(key, kind="stable")
-    ends = np.searchsorted(key[order], key[order], side="right")
+def _near(hashes: NDArray[np.uint64], bands: Sequence[tuple[int, int]]) -> Iterator[NDArray[np.int64]]:
+    """Pairs of rows that agree in some bands and differ in few bits, each as one number.
+
+    The bits of the bands and the row stand in one number: plain numbers are sorted far sooner than their places.
+    """
+    key = np.zeros(len(hashes), dtype=np.uint64)
+    for start, end in bands:
+        key <<= np.uint64(end - start)
+        key |= hashes >> np.uint64(start) & np.uint64((1 << (end - start)) - 1)
+    key <<= np.uint64(ROW_BITS)
+    key |= np.arange(len(hashes), dtype=np.uint64)
+    key.sort()
+    order = (key & np.uint64((1 << ROW_BITS) - 1)).astype(np.int64)
+    key >>= np.uint64(ROW_BITS)
+    ends = np.append(np.flatnonzero(key[1:] != key[:-1]) + 1, len(key))
+    ends = np.repeat(ends, np.diff(ends, prepend=0))
     places = np.arange(len(order))
     for step in range(1, MOST_COMPARED + 1):
         places = places[places + step < ends[places]]
@@ -78,8 +91,9 @@ def candidate_pairs(
     rows, first, second = rows[apart], first[apart], second[apart]
     photos = len(side)
     code, place = np.unique(np.minimum(first, second) * photos + np.maximum(first, second), return_inverse=True)
-    shared = np.bincount(place, np.where(whole[rows].all(axis=1), WHOLE, 1), minlength=len(code))
-    code, shared = code[shared >= LEAST_SHARED], shared[shared >= LEAST_SHARED]
+    least = SHARED if len(hashes) <= FEW_HASHES else SHARED_OF_MANY
+    shared = np.bincount(place, np.where(whole[rows].all(axis=1), least, 1), minlength=len(code))
+    code, shared = code[shared >= least], shared[shared >= least]
     pairs = np.stack([code // photos, code % photos], axis=1)[np.argsort(-shared, kind="stable")]
     kept = np.zeros(len(pairs), dtype=np.bool_)
     for column in range(2):

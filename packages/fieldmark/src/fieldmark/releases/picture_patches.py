@@ -9,13 +9,12 @@ The first patch of a photo is the whole of it.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from scipy.fft import dct
-from scipy.ndimage import gaussian_filter
 
 from fieldmark.storage.picture_files import as_rgb, open_picture, refuse_huge
 
@@ -30,7 +29,6 @@ PATCH_SIDE, BITS = 16, 64
 UNDECIDED = 0.1
 
 Gray = NDArray[np.float32]
-_COSINES: Gray = dct(np.eye(PATCH_SIDE), axis=0, norm="ortho").astype(np.float32)[:9]
 # The lowest coefficients without the mean and without the two whose signs the orientation makes positive.
 _HASHED = sorted(
     ((u, v) for u in range(9) for v in range(9) if u + v > 1), key=lambda uv: (uv[0] ** 2 + uv[1] ** 2, uv)
@@ -96,7 +94,8 @@ def hashes_of(squares: Gray, undecided: float = 0.0) -> tuple[NDArray[np.intp], 
         undecided: Below which share of all coefficients one that decides on the orientation counts as zero: such a
             square is hashed in each orientation that it may have.
     """
-    coefficients = np.asarray(_COSINES @ squares @ _COSINES.T, dtype=np.float32)
+    cosines = _cosines()
+    coefficients = np.asarray(cosines @ squares @ cosines.T, dtype=np.float32)
     down, right = coefficients[:, 1, 0], coefficients[:, 0, 1]
     lowest = (coefficients[:, :4, :4] ** 2).sum((1, 2)) - coefficients[:, 0, 0] ** 2
     near_zero = undecided * np.sqrt(np.maximum(lowest, 0))
@@ -117,6 +116,14 @@ def hashes_of(squares: Gray, undecided: float = 0.0) -> tuple[NDArray[np.intp], 
     return np.concatenate(rows), np.concatenate(orientations), np.concatenate(hashes)
 
 
+@cache
+def _cosines() -> Gray:
+    from scipy.fft import dct  # imported late, as below: extraction and `identify` need neither
+
+    lowest: Gray = dct(np.eye(PATCH_SIDE), axis=0, norm="ortho").astype(np.float32)[:9]
+    return lowest
+
+
 def _signs(coefficients: Gray) -> NDArray[np.uint64]:
     down, right = zip(*_HASHED, strict=True)
     bits = np.ascontiguousarray(np.packbits(coefficients[:, down, right] > 0, axis=1))
@@ -125,6 +132,8 @@ def _signs(coefficients: Gray) -> NDArray[np.uint64]:
 
 def _blurs(gray: Gray) -> Gray:
     """The picture blurred more and more."""
+    from scipy.ndimage import gaussian_filter
+
     blurred = [gaussian_filter(gray, FIRST_SIGMA_PX, truncate=2.5)]
     for number in range(1, BLURS):
         # A blur of a blurred picture adds squares of sigmas, which double from one to the next.

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
+import polars as pl
+
 from fieldmark.errors import InputError
 from fieldmark.runs.problems import RunProblems
 from fieldmark.storage.files import open_input
@@ -35,6 +37,11 @@ class TableRun:
 
     def __str__(self) -> str:
         return "the run"
+
+    @property
+    def stripped(self) -> pl.DataFrame:
+        """The table, whose first column is text without spaces around it."""
+        return self.frame.with_columns(self.frame.to_series(0).cast(pl.String).str.strip_chars())
 
     def rows(self, *, header: bool) -> Iterator[tuple[int, list[str]]]:
         """The fields of each row as text, numbers with all their digits; the names of the columns first if asked."""

@@ -148,7 +148,7 @@ class Ranked(RunFormat):
         if self.cut or self.unknown_name != UNKNOWN_NAME:
             return None
         names = [column if isinstance(column, str) else column[0] for column in self._columns()]
-        frame = source.frame if isinstance(source, TableRun) else _plain_file(source)
+        frame = source.stripped if isinstance(source, TableRun) else _plain_file(source)
         if frame is None or frame.columns != names:
             return None
         return read_faultless(

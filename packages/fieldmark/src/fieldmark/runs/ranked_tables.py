@@ -41,7 +41,7 @@ def read_faultless(
     """Reads a table of id, labels and, if there is one, a novelty score; None where anything is wrong with it.
 
     Args:
-        frame: The columns in that order.
+        frame: The columns in that order; no spaces around the ids.
         items: The items that must be answered, each exactly once.
         labels: The labels that may be named.
         separator: What stands between two labels.
@@ -49,7 +49,7 @@ def read_faultless(
         unknown: Whether "-1" may be named as well.
         strange: Whether the third column is there.
     """
-    ids = frame.to_series(0).cast(pl.String).str.strip_chars()
+    ids = frame.to_series(0).cast(pl.String)
     if len(ids) != len(items):
         return None
     asked = column_of(items, "id")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fieldmark.benchmarks.declarations import Metric
-from fieldmark.benchmarks.measures.readers import first_answers, first_answers_of_all
+from fieldmark.benchmarks.measures.readers import OF_FIRST_ANSWERS, first_answers
 from fieldmark.errors import InputError
 from fieldmark.scoring.scorecard import Scorecard
 
@@ -85,7 +85,7 @@ def _refuse_other_conventions(name: str, card: Scorecard, other: str, reference:
 
 def _refuse_other_facts(name: str, card: Scorecard, other: str, reference: Scorecard, metric: Metric) -> None:
     """Refuses what was said otherwise of classes or items, where the metric may read it."""
-    if metric.proportion or metric.reads in (first_answers, first_answers_of_all):
+    if metric.proportion or metric.reads in (first_answers, *OF_FIRST_ANSWERS):
         return
     facts, expected = card.digests.get("facts", {}), reference.digests.get("facts", {})
     for fact in facts:
@@ -98,7 +98,7 @@ def _rests_on_classes(metric: Metric) -> bool:
     """Whether the value may change with the list of classes: not a share of items, nor an average over what occurs."""
     if metric.proportion or metric.reads is first_answers:
         return False
-    return not (metric.reads is first_answers_of_all and metric.options.get("over") in WITHOUT_CLASSES)
+    return not (metric.reads in OF_FIRST_ANSWERS and metric.options.get("over") in WITHOUT_CLASSES)
 
 
 def _question(card: Scorecard) -> str:

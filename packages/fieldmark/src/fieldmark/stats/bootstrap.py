@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from fieldmark.stats.intervals import Interval
+from fieldmark.stats.student import t_quantile
 
 Values = NDArray[np.float64]
 Times = NDArray[np.int64]
@@ -93,7 +93,7 @@ def bootstrap_interval(
     error = variance**0.5
     if error == 0:
         return Interval(None, None, "none", "every sample of the units gives the same value")
-    half_width = float(stdtrit(n_units - 1, 0.5 + level / 2)) * error
+    half_width = t_quantile(n_units - 1, 0.5 + level / 2) * error
     return Interval(max(value - half_width, bounds[0]), min(value + half_width, bounds[1]), "bootstrap-t")
 
 

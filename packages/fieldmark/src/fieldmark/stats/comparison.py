@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr, stdtrit
 
 from fieldmark.stats.intervals import Interval
+from fieldmark.stats.student import t_quantile, t_share
 
 Values = NDArray[np.float64]
 
@@ -238,13 +238,13 @@ def _difference(
 def _p_value(value: float, sure: _Uncertainty) -> float:
     if sure.reason is not None:
         return sure.p_least if value != 0 else 1.0
-    return float(2 * stdtr(sure.freedom, -abs(value) / sure.error))
+    return 2 * t_share(sure.freedom, -abs(value) / sure.error)
 
 
 def _interval(value: float, sure: _Uncertainty, level: float) -> Interval:
     if sure.reason is not None:
         return Interval(None, None, "none", sure.reason)
-    half_width = float(stdtrit(sure.freedom, 0.5 + level / 2)) * sure.error
+    half_width = t_quantile(sure.freedom, 0.5 + level / 2) * sure.error
     return Interval(float(value) - half_width, float(value) + half_width, "paired-t")
 
 

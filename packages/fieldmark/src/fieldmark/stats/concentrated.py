@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincinv, stdtrit
 
 from fieldmark.stats.intervals import Interval
+from fieldmark.stats.student import t_quantile
 
 Values = NDArray[np.float64]
 
@@ -60,7 +60,7 @@ def concentrated_interval(
         return Interval(None, None, "none", "every unit gives the same value")
     spare = 1 / contributing - 1 / n_units
     freedom = min(max(1 / spare, 2.0), n_units - 1) if spare > 0 else n_units - 1
-    half_width = float(stdtrit(freedom, 0.5 + level / 2)) * float(pseudo.std(ddof=1)) / n_units**0.5
+    half_width = t_quantile(freedom, 0.5 + level / 2) * float(pseudo.std(ddof=1)) / n_units**0.5
     return Interval(max(value - half_width, bounds[0]), min(value + half_width, bounds[1]), "jackknife-t, few units")
 
 
@@ -96,4 +96,6 @@ def cost_interval(value: float, pseudo: Values, *, largest: float, level: float 
 def _gamma_quantile(mean: float, variance: float, share: float) -> float:
     if mean <= 0 or variance <= 0:
         return max(mean, 0.0)
+    from scipy.special import gammaincinv  # takes long to import
+
     return float(gammaincinv(mean**2 / variance, share)) * variance / mean

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, stdtrit
+
+from fieldmark.stats.student import t_quantile
 
 Values = NDArray[np.float64]
 
@@ -82,7 +83,7 @@ def interval(
         if min(value, 1 - value) * effective < FEW_EVENTS:
             effective = min(effective, float(n_units))
             return _exact(value, effective, n_units, level) if proportion else _jeffreys(value, effective, level)
-    half_width = float(stdtrit(n_units - 1, 0.5 + level / 2)) * variance**0.5
+    half_width = t_quantile(n_units - 1, 0.5 + level / 2) * variance**0.5
     return Interval(max(value - half_width, bounds[0]), min(value + half_width, bounds[1]), "jackknife-t")
 
 
@@ -95,6 +96,8 @@ def _exact(value: float, effective: float, n_units: int, level: float) -> Interv
     if n_units > 2 and 0 < value < 1:
         # Units of very different sizes can come out as less than one item.
         effective = max(effective, 1.0)
+    from scipy.special import betaincinv  # takes long to import
+
     hits, tail = value * effective, (1 - level) / 2
     low = float(betaincinv(hits, effective - hits + 1, tail)) if hits > 0 else 0.0
     high = float(betaincinv(hits + 1, effective - hits, 1 - tail)) if hits < effective else 1.0
@@ -103,6 +106,8 @@ def _exact(value: float, effective: float, n_units: int, level: float) -> Interv
 
 def _jeffreys(value: float, effective: float, level: float) -> Interval:
     """The central posterior interval of a binomial share under Jeffreys' prior, stretched to hold the value."""
+    from scipy.special import betaincinv
+
     hits, tail = value * effective, (1 - level) / 2
     low, high = (float(betaincinv(hits + 0.5, effective - hits + 0.5, share)) for share in (tail, 1 - tail))
     return Interval(min(low, value), max(high, value), "jeffreys")

@@ -20,10 +20,10 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, expit, gammainc, logit, ndtri, stdtrit
 
 from fieldmark.stats.concentrated import contributing_units
 from fieldmark.stats.intervals import FEW_EVENTS, Interval
+from fieldmark.stats.student import on_log_odds, t_quantile
 
 Values = NDArray[np.float64]
 
@@ -160,14 +160,16 @@ def _of_shares(
         variance = beside * between / support.items
     if events < FEW_EVENTS:
         return _mid_p_binomial(value, max(_effective_items(beside, support, level, proportion), 1.0), level)
-    half_width = float(stdtrit(_freedom(pseudo, support), 0.5 + level / 2)) * variance**0.5 / between
-    low, high = (float(expit(logit(value) + side * half_width)) for side in (-1, 1))
+    half_width = t_quantile(_freedom(pseudo, support), 0.5 + level / 2) * variance**0.5 / between
+    low, high = on_log_odds(value, half_width)
     return Interval(low, high, "logit-t")
 
 
 def _effective_items(beside: float, support: Support, level: float, proportion: bool) -> float:
     """The number of independent items that would vary as much; what is known only by estimate counts for less."""
-    wider = (float(stdtrit(support.units - 1, 0.5 + level / 2)) / float(ndtri(0.5 + level / 2))) ** 2
+    from scipy.special import ndtri  # takes long to import
+
+    wider = (t_quantile(support.units - 1, 0.5 + level / 2) / float(ndtri(0.5 + level / 2))) ** 2
     if beside > 1:
         return support.items / (1 + (beside - 1) * wider)
     items = support.items / min(beside * wider, 1.0)
@@ -189,6 +191,8 @@ def _freedom(pseudo: Values, support: Support) -> float:
 
 
 def _mid_p_binomial(value: float, items: float, level: float) -> Interval:
+    from scipy.special import betainc
+
     hits = value * items
 
     def beyond(share: float) -> float:
@@ -218,6 +222,8 @@ def _of_costs(value: float, variance: float, step: float, level: float) -> Inter
 def _gamma(mean: float, variance: float, cost: float) -> float:
     if mean <= 0 or variance <= 0:
         return 1.0 if cost >= mean else 0.0
+    from scipy.special import gammainc
+
     return float(gammainc(mean**2 / variance, cost * mean / variance))
 
 
@@ -239,7 +245,7 @@ def _on_one_side(
     """The interval of a score that has a bound on one side: t on the scale of the logarithm of its distance from it."""
     if variance == 0:
         return Interval(None, None, "none", "every unit gives the same value")
-    half_width = float(stdtrit(_freedom(pseudo, support), 0.5 + level / 2)) * variance**0.5
+    half_width = t_quantile(_freedom(pseudo, support), 0.5 + level / 2) * variance**0.5
     bound, side = (bounds[0], 1) if np.isfinite(bounds[0]) else (bounds[1], -1)
     distance = side * (value - bound)
     if not np.isfinite(bound) or distance <= 0:

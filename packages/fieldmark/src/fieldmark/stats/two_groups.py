@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, expit, logit, ndtri, stdtrit
 
 from fieldmark.stats.intervals import FEW_EVENTS, Interval
+from fieldmark.stats.student import on_log_odds, t_quantile
 
 Mask = NDArray[np.bool_]
 
@@ -56,17 +56,21 @@ def two_group_interval(value: float, variance: float, *, scarce: int, n_units: i
         return Interval(None, None, "none", "the score is undefined when some of the units are left out")
     if variance <= 0:
         return Interval(None, None, "none", "every unit gives the same value")
-    quantile = float(stdtrit(scarce - 1, 0.5 + level / 2))
+    quantile = t_quantile(scarce - 1, 0.5 + level / 2)
     effective = value * (1 - value) / variance
     if min(value, 1 - value) * effective < FEW_EVENTS:
+        from scipy.special import ndtri  # takes long to import
+
         shrunk = min(effective, float(n_units)) * (float(ndtri(0.5 + level / 2)) / quantile) ** 2
         return _binomial(value, max(shrunk, 1.0), level, exact=scarce < _ENOUGH_UNITS)
     half_width = quantile / (effective * value * (1 - value)) ** 0.5
-    low, high = (float(expit(logit(value) + side * half_width)) for side in (-1, 1))
+    low, high = on_log_odds(value, half_width)
     return Interval(low, high, "logit-t, two groups")
 
 
 def _binomial(value: float, items: float, level: float, *, exact: bool) -> Interval:
+    from scipy.special import betaincinv
+
     hits, tail = value * items, (1 - level) / 2
     more = 1.0 if exact else 0.5
     low = float(betaincinv(hits + 1 - more, items - hits + more, tail)) if hits > 0 else 0.0

@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
+import numpy as np
 import polars as pl
 
 from fieldmark.errors import InputError
@@ -29,7 +30,10 @@ GZIP_START, XZ_START = b"\x1f\x8b", b"\xfd7zXZ\x00"
 # What stands for bytes that are no text.
 REPLACED = "\ufffd"
 # Quotes, carriage returns and zeros mean something to readers of CSV; Python alone takes the others for white space.
-UNUSUAL = (b'"', b"\r", b"\0", b"\x1c", b"\x1d", b"\x1e", b"\x1f", b"\n\n")
+UNUSUAL = (b'"', b"\r", b"\0", b"\x1c", b"\x1d", b"\x1e", b"\x1f")
+# White space of ASCII besides those; a text of ASCII without any has no spaces around its fields.
+BLANKS = (b" ", b"\t", b"\v", b"\f")
+LINE_FEED, COMMA = b"\n,"
 # What is read of a file at a time: the next block takes the memory of the last one, which the system has to give once.
 BYTES_AT_ONCE = 4 << 20
 
@@ -195,8 +199,8 @@ def _uneven(data: bytes, where: object, separator: str) -> InputError | None:
 def plain_csv(file: IO[bytes]) -> pl.DataFrame | None:
     r"""The fields of a file as text, blank ones as null, without the spaces around them; None where it is not plain.
 
-    Plain is UTF-8 with commas between at least two fields, as many in every line as in the header, whose names are all
-    different; no quotes, no empty lines, and line feeds alone at the ends of lines.
+    Plain is UTF-8 with commas between fields, as many in every line as in the header, whose names are all different; no
+    quotes, no empty lines, and line feeds alone at the ends of lines.
 
     >>> import io
     >>> plain_csv(io.BytesIO(b"id,label\na, 1\nb,\n")).rows()
@@ -206,7 +210,7 @@ def plain_csv(file: IO[bytes]) -> pl.DataFrame | None:
     """
     first = file.readline()
     header = first.decode(errors="replace").removesuffix("\n").split(",")
-    if len(header) < 2 or len(set(header)) < len(header) or any(name != name.strip() or not name for name in header):
+    if len(set(header)) < len(header) or any(name != name.strip() or not name for name in header):
         return None
     if first.startswith(b"\xef\xbb\xbf") or any(mark in first for mark in UNUSUAL):
         return None
@@ -221,10 +225,12 @@ def plain_csv(file: IO[bytes]) -> pl.DataFrame | None:
 
 def _plain_lines(data: bytes, header: list[str]) -> pl.DataFrame | None:
     """The fields of whole lines; None where they are not plain."""
-    if data.startswith(b"\n") or any(mark in data for mark in UNUSUAL):
+    if any(mark in data for mark in UNUSUAL):
         return None
-    lines = data.count(b"\n") + (not data.endswith(b"\n"))
-    if data.count(b",") != lines * (len(header) - 1):
+    text = np.frombuffer(data, np.uint8)
+    lines = np.count_nonzero(text == LINE_FEED) + (not data.endswith(b"\n"))
+    # Of several columns an empty line has too few commas as well; a line that makes up for it, polars refuses.
+    if np.count_nonzero(text == COMMA) != lines * (len(header) - 1):
         return None
     try:
         frame = pl.read_csv(data, quote_char=None, infer_schema=False, has_header=False, new_columns=header)
@@ -232,8 +238,11 @@ def _plain_lines(data: bytes, header: list[str]) -> pl.DataFrame | None:
         return None
     if frame.height != lines or frame.width != len(header):
         return None
-    frame = frame.with_columns(pl.all().str.strip_chars())
+    if not data.isascii() or any(mark in data for mark in BLANKS):
+        frame = frame.with_columns(pl.all().str.strip_chars())
     blank = [name for name in frame.columns if (frame[name] == "").any()]
+    if frame.width == 1 and (blank or frame.to_series().has_nulls()):
+        return None  # empty lines are passed over
     return frame.with_columns(
         pl.when(pl.col(name) == "").then(None).otherwise(pl.col(name)).alias(name) for name in blank
     )

@@ -5,7 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 from fieldmark.benchmarks.declarations import Metric
-from fieldmark.benchmarks.measures.readers import ANY_COST, Arguments, first_answers_of_all, group_codes
+from fieldmark.benchmarks.measures.readers import (
+    ANY_COST,
+    Arguments,
+    first_answers_of_all,
+    first_answers_to_share,
+    group_codes,
+)
 from fieldmark.benchmarks.measures.support import on_classes_of_groups
 from fieldmark.metrics import classification, probabilistic, ranking
 from fieldmark.metrics.classification import Over
@@ -51,7 +57,7 @@ def macro_f1(*, over: Over) -> Metric:
         title=macro_title(over),
         value=classification.macro_f1,
         without_each_unit=classification.macro_f1_without_each_unit,
-        reads=first_answers_of_all,
+        reads=first_answers_to_share,
         first_answer=True,
         options={"over": over},
         about=f"mean F1 over {MACRO_CLASSES[over]}; first answer of each item; F1 is 0 without a true positive",

@@ -29,6 +29,15 @@ def first_answers_of_all(evaluation: LabelEvaluation) -> Arguments:
     return {**first_answers(evaluation), "n_classes": evaluation.n_classes}
 
 
+def first_answers_to_share(evaluation: LabelEvaluation) -> Arguments:
+    """The same, and what several averages of them share."""
+    return {**first_answers_of_all(evaluation), "shared": evaluation.shared_counts}
+
+
+# What reads the first answers and, of the classes, their number alone.
+OF_FIRST_ANSWERS = (first_answers_of_all, first_answers_to_share)
+
+
 def group_codes(evaluation: Evaluation, column: str) -> NDArray[np.int32]:
     """The group of each item by a column of the truth, numbered; items without a value are a group of their own.
 

@@ -11,6 +11,7 @@ import polars as pl
 
 from fieldmark.errors import InputError
 from fieldmark.storage.release import Release
+from fieldmark.tables.codes import all_different
 from fieldmark.tables.reader import read_csv
 from fieldmark.tables.schema import missing_column, parse_places
 from fieldmark.tables.scientific_names import parse_name
@@ -96,8 +97,8 @@ def read_observations(release: Release, edition: GeoEdition) -> pl.DataFrame:
             hint=_other_year(release, edition),
         )
     table = pl.concat(tables)
-    again = table.filter(pl.col("observation_id").is_duplicated())
-    if len(again):
+    if not all_different(table["observation_id"]):
+        again = table.filter(pl.col("observation_id").is_duplicated())
         found = f"the id {again['observation_id'][0]} in {again['path'][0]} and {again['path'][1]}"
         raise InputError(release.root, found=found, expected="each id once")
     return _with_hidden_labels(release, table)
