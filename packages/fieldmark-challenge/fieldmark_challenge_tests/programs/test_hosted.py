@@ -142,7 +142,7 @@ def test_a_debug_run_shows_everything_about_public_items_and_costs_nothing(hoste
     rival = Caller(hosted, platform.captain("bob", hosted.challenge))
     assert "error" in rival.get(f"/debug-runs/{bad['id']}")
     hosted.set_rules(debug_hourly=2)
-    assert "too often" in caller.send("/debug-runs", hosted.archive(right=0)).json()["error"]
+    assert "Too many attempts" in caller.send("/debug-runs", hosted.archive(right=0)).json()["error"]
     page = TestClient(caller.client.app, cookies={"fieldmark_session": session_of(platform, "ada")})
     assert CANARY in page.get(f"/c/snakes/debug/{bad['id']}").text
 

@@ -185,7 +185,7 @@ def test_a_timm_vision_transformer_is_read_from_a_file_at_another_size_and_numbe
     trained = timm.create_model(VIT, depth=1, num_classes=7, img_size=32).eval()
     path = tmp_path / f"weights.{form}"
     save_file(trained.state_dict(), path) if form == "safetensors" else torch.save(trained.state_dict(), path)
-    with pytest.raises(InputError, match=rf"expected the weights of {VIT}. Is this file for another network"):
+    with pytest.raises(InputError, match=rf"expected the weights of {VIT}. It may be a file for another network"):
         load_backbone(FeatureSettings(VIT, weights=str(path)))  # twelve blocks, and the file has one
     full = timm.create_model(VIT, num_classes=7, img_size=32).eval()
     save_file(full.state_dict(), path) if form == "safetensors" else torch.save(full.state_dict(), path)

@@ -304,7 +304,7 @@ def test_work_ends_with_a_sentence_when_no_node_is_left_for_it(two_nodes: TwoNod
     assert next(results) == 0
     until(lambda: bool(list(tmp_path.glob("begun-*"))))
     two_nodes.kill_second()
-    sentence = r"^The Ray cluster is gone: no node with 1 GPU is left \(for 1 s\)\. What was done before is kept"
+    sentence = r"^The Ray cluster is gone: no node with 1 GPU is left \(for 1 s\)\. Finished work is kept"
     with pytest.raises(ClusterError, match=sentence):
         next(results)
 

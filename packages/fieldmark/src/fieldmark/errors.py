@@ -156,9 +156,8 @@ _SYSTEM = {
 def of_system(error: OSError) -> InputError | None:
     """The sentence for what the system refused, or None where that can only be a bug of ours.
 
-    >>> print(of_system(OSError(errno.ENOSPC, "No space left on device", "runs/linear")))
-    runs/linear: found no space left on the disk, expected space for the output. Free some space, or write to another
-    disk.
+    >>> print(of_system(OSError(errno.ENOSPC, "No space left on device", "runs/linear")).found)
+    no space left on the disk
     """
     if error.errno not in _SYSTEM:
         return None

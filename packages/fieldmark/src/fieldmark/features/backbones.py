@@ -24,6 +24,7 @@ from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Literal
 
 import numpy as np
@@ -404,7 +405,7 @@ def _from_file(settings: FeatureSettings, name: str, options: Mapping[str, Any])
         return timm.create_model(name, pretrained=True, pretrained_cfg_overlay=overlay, **{**classes, **options})
     except Exception as error:  # as many ways to be the wrong file as there are networks
         why = str(error).strip().splitlines()[-1].strip() if str(error).strip() else type(error).__name__
-        hint = f"It may be a file for another network. ({why})"
+        hint = f"It may be a file for another network ({shorten(why, 200, placeholder=' ...')})."
         raise InputError(path, found="other tensors", expected=f"the weights of {name}", hint=hint) from error
 
 
