@@ -1,6 +1,6 @@
 """Running a challenge from a program: making one, and looking at it; what changes it are actions (`actions.api`).
 
-Whether somebody runs the challenge is decided before anything they sent is reviewed, so that a mistake in a form tells
+Whether somebody runs the challenge is decided before anything they sent is looked at, so that a mistake in a form tells
 nobody that there is a challenge.
 """
 

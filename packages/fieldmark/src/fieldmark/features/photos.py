@@ -180,7 +180,7 @@ def is_noise(data: bytes) -> bool:
 
 
 def upright_size(data: bytes) -> tuple[int, int]:
-    """Width and height of a photo as it is reviewed, from its header alone.
+    """Width and height of a photo as it is shown, from its header alone.
 
     Raises:
         PhotoError: When the bytes are no photo.

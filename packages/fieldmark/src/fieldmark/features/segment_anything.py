@@ -38,7 +38,7 @@ class DrawnMask(NamedTuple):
 
 
 def looked_at_size(photo: Image.Image) -> tuple[int, int]:
-    """Width and height at which a photo is reviewed, and at which its masks are drawn."""
+    """Width and height at which a photo is looked at, and at which its masks are drawn."""
     scale = min(1.0, LONGEST_PX / max(photo.size))
     return max(1, round(photo.width * scale)), max(1, round(photo.height * scale))
 

@@ -207,7 +207,7 @@ class MaskTargets(Targets):
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Whether a photo has a mask of more than spores; what has none was not reviewed, and teaches nothing."""
+        """Whether a photo has a mask of more than spores; what has none was not looked at, and teaches nothing."""
         return np.array([not only_spores(rows) for rows in self.masks.rows], dtype=np.bool_)
 
     @property

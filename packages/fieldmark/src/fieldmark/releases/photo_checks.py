@@ -210,7 +210,7 @@ def check_split_photos(
         release: The root.
         split_of: The split that each photo belongs to, by its path; all are there.
         problems: Where what is found is noted.
-        media: Whether every photo is opened; else only how its file begins is reviewed, and not far away.
+        media: Whether every photo is opened; else only how its file begins is read, and not far away.
         near_duplicates: Whether photos that only look the same are sought as well.
     """
     check_copies(release, split_of, problems)

@@ -27,7 +27,7 @@ class Medium:
         extractor: The backbone of its features where nobody asks for another.
         likeness: The backbone whose features are compared when one is sought that is like another.
         pretrained: The model that answers where none is named.
-        visual: Whether it is reviewed, so that it can be cropped, and several of one specimen are one question.
+        visual: Whether it is looked at, so that it can be cropped, and several of one specimen are one question.
         block: How many are named before their answers are stored.
         dcmi_type: Its type in Darwin Core Archives.
         networks: What can be taken as a backbone, in words.

@@ -14,7 +14,7 @@ import polars as pl
 
 
 class NameColumn(Sequence[str]):
-    """A tuple of names whose strings are made when the first of them is reviewed, and kept from then on.
+    """A tuple of names whose strings are made when the first of them is needed, and kept from then on.
 
     It equals the tuple of the same names, and has its hash.
 

@@ -182,7 +182,7 @@ def training_batches(
 ) -> Iterator[Batch]:
     """This process's share of all epochs: `accumulate` batches for every step.
 
-    Reading ahead does not stop where an epoch ends: while val is reviewed, the next epoch begins to arrive. A step
+    Reading ahead does not stop where an epoch ends: while val is answered, the next epoch begins to arrive. A step
     covers `batch` examples of the order; examples that do not fill a last step are left for another epoch.
 
     Args:

@@ -69,7 +69,7 @@ class SplitResult:
     Args:
         split: What the file holds.
         rows, groups: How many of each there are in each part; groups are never parted.
-        shared: Of everything that was reviewed, how much lies in more than one part.
+        shared: Of everything that was compared, how much lies in more than one part.
         by_rows: The same for a draw row by row, as if nothing belonged together.
         apart: For rules on places, how far val and test lie from train.
         apart_by_rows: The same for a draw row by row.

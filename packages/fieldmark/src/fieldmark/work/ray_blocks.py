@@ -34,7 +34,7 @@ RETRIES = 3
 AHEAD = 2
 # After so many blocks the cluster is asked again how many it can take: nodes come and go.
 LOOK_AGAIN = 32
-# How long a result is waited for before the cluster is reviewed, in seconds.
+# How long a result is waited for before the cluster is looked at, in seconds.
 LOOK_S = 5.0
 # How long a cluster whose head is silent, or in which no node is left for blocks, may take to come back. After a minute
 # without its head Ray itself would end the process without a word to anybody.

@@ -35,7 +35,7 @@ LINE_PIXELS, SEAM_PIXELS, SMOOTHING_PIXELS = 7, 13, 1.5
 
 Masks = Mapping[str, NDArray[np.bool_]]
 CARDS = 3
-# So many observations are reviewed, in a random order, to find those with the most modalities.
+# So many observations are looked at, in a random order, to find those with the most modalities.
 CANDIDATES = 24
 SEED = 0
 MOST_PHOTOS = 4
