@@ -47,7 +47,7 @@ from studies.evidence.semi_tables import (
 from studies.evidence.snake_tables import countries, photos, worlds
 from studies.evidence.sound_tables import chipnotes, soundscapes
 from studies.evidence.time_tables import camera_traps, mushroom_stream, prior_shift, temporal
-from studies.evidence.variant_tables import encoders, variants
+from studies.evidence.variant_tables import automatic, encoders, variants
 
 PAGES = ROOT / "studies" / "pages"
 IMAGES = ROOT / "docs" / "images"
@@ -92,6 +92,7 @@ def _sections() -> dict[str, Callable[[str, dict[str, Any]], str]]:
         "world_masks": world_masks,
         "finetuning": _finetuning,
         "finetuning-small": _finetuning_small,
+        "auto": automatic,
         "encoders": encoders,
         "objectives": variants,
         "scratch": _scratch,
