@@ -50,7 +50,7 @@ def card_of(fields: Fields, metric: Metric) -> Scorecard:
         plain["sets_of_30"] = adaptive_sets([fields["scores"]], fields["true_codes"], k=30)
     if "dangerous" in fields:  # every item of these is of a known species
         plain["truly_dangerous"] = fields["dangerous"][fields["true_codes"]]
-    answers: Any = SimpleNamespace(**plain, truth=truth)
+    answers: Any = SimpleNamespace(**plain, truth=truth, shared_counts=None)
     unit_ids, scores, pseudo = measure([metric], answers)
     return Scorecard("", "", "public", len(units), len(unit_ids), 0, scores, {}, pseudo=pseudo, unit_ids=unit_ids)
 

@@ -35,7 +35,11 @@ def test_the_board_agrees_with_the_comparison_on_the_command_line(entered):
     ]
     best = {compared.names[run] for run in compared.outcome.best_group}
     assert {row.entrant.team for row in board.rows if row.among_best} == best
-    assert board.rows[0].behind is None and board.rows[2].behind == compared.behind_best(2)
+    behind, expected = board.rows[2].behind, compared.behind_best(2)
+    assert board.rows[0].behind is None and behind is not None and expected is not None
+    # The board has its entries in another order, and sums differ in their last digits.
+    assert behind.p_adjusted == pytest.approx(expected.p_adjusted, rel=1e-9)
+    assert replace(behind, p_adjusted=0.0) == replace(expected, p_adjusted=0.0)
 
 
 def test_baselines_stand_in_their_place_without_a_rank(entered):
