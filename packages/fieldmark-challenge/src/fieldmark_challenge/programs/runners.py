@@ -293,29 +293,11 @@ def _ended(
             pass_fds=(out, mark, *kept),
             start_new_session=True,
         )
-    last = bytearray()
-
-    def listen() -> None:
-        assert process.stdout is not None
-        while piece := os.read(process.stdout.fileno(), 1 << 14):
-            last.extend(piece)
-            del last[:-LOG_BYTES]
-
-    copied = threading.Event()
-
-    def copy() -> None:
-        room = limits.output_mb * MIB + 1  # one more tells that it is too large
-        try:
-            while piece := os.read(answers, 1 << 16):
-                room -= sink.write(piece[: max(room, 0)])
-            sink.flush()
-            copied.set()
-        except (OSError, ValueError):  # no room, or closed because nobody waits for it any more
-            pass
-        finally:
-            os.close(answers)
-
-    listener, copier = (threading.Thread(target=act, daemon=True) for act in (listen, copy))
+    assert process.stdout is not None
+    last, copied = bytearray(), threading.Event()
+    room = limits.output_mb * MIB + 1  # one more tells that it is too large
+    listener = threading.Thread(target=_listen, args=(process.stdout, last), daemon=True)
+    copier = threading.Thread(target=_copy, args=(answers, sink, room, copied), daemon=True)
     listener.start()
     copier.start()
     deadline, too_large = time.monotonic() + limits.seconds, False
@@ -340,6 +322,26 @@ def _ended(
     if status == 0 and not copied.is_set():
         raise OSError("the predictions of a program could not be copied out")
     return _Ended(status, bytes(last).decode("utf-8", "replace"), started, too_large)
+
+
+def _listen(output: IO[bytes], last: bytearray) -> None:
+    """Keeps the last that a program says."""
+    while piece := os.read(output.fileno(), 1 << 14):
+        last.extend(piece)
+        del last[:-LOG_BYTES]
+
+
+def _copy(answers: int, sink: IO[bytes], room: int, copied: threading.Event) -> None:
+    """Writes so many bytes of the answers, reads the others, and tells when all went well."""
+    try:
+        while piece := os.read(answers, 1 << 16):
+            room -= sink.write(piece[: max(room, 0)])
+        sink.flush()
+        copied.set()
+    except (OSError, ValueError):  # no room, or closed because nobody waits for it any more
+        pass
+    finally:
+        os.close(answers)
 
 
 def _judged(ended: _Ended, job: CodeJob, limits: CodeLimits) -> CodeOutcome:

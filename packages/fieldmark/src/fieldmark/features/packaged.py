@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fieldmark.errors import MissingExtraError
 from fieldmark.features.crops import Box
-from fieldmark.features.efficientnet_lite import HALF, VARIANTS, LiteNetwork
+from fieldmark.features.efficientnet_lite import HALF, OUTPUTS, VARIANTS, LiteNetwork
 from fieldmark.features.engines import AT_ONCE, installed, tensors_digest
 from fieldmark.features.photos import Preprocessing, decode_square
 from fieldmark.features.settings import PACKAGED, FeatureSettings
@@ -60,8 +60,9 @@ class PackagedBackbone:
 
     def __call__(self, pixels: Sequence[Any]) -> dict[str, NDArray[Any]]:
         """Features (float16) and, unless those are of stages, logits (float32) of photos."""
-        features, *logits = self.network.engine(self.preprocessing.size_px)(np.stack(pixels))
-        return {"features": features.astype(np.float16), **dict(zip(("logits",), logits, strict=False))}
+        made = self.network.engine(self.preprocessing.size_px)(np.stack(pixels))
+        outputs = dict(zip(OUTPUTS, made, strict=False))
+        return {**outputs, "features": outputs["features"].astype(np.float16)}
 
 
 def about_backbone(name: str, weights: str, how: Preprocessing, digest: str) -> dict[str, Any]:
