@@ -92,7 +92,8 @@ def test_an_interrupt_keeps_the_best_so_far_and_the_same_command_goes_on(few, re
     done = list(fits)
     monkeypatch.setattr(HeldOutFold, "answer", lambda self, opened: whole(self, opened) or fits.append(self.path))
     searched(release, tmp_path / "run", minutes=5)
-    assert len(fits) == len(set(fits)) == 9 and fits[:2] == done
+    # Three chains on three folds, and the one that was chosen on half of what each fold learns from.
+    assert len(fits) == len(set(fits)) == 12 and fits[:2] == done
 
 
 def test_no_candidate_is_begun_when_the_minutes_are_spent(few, release, tmp_path):

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from fieldmark.errors import MisuseError
 from fieldmark.exporting.onnx import traced, whole_network
-from fieldmark.features.efficientnet_lite import onnx_graph
 from fieldmark.features.packaged import PackagedBackbone
 from fieldmark.features.photos import Preprocessing, views_of
 from fieldmark.methods.base import Arrays, Method
@@ -163,9 +162,7 @@ def _backbone_graph(backbone: Any) -> Any:
     """The network as ONNX: `pixels` in, `features` out and nothing else."""
     onnx: Any = require("onnx", "Exporting a model")
     if isinstance(backbone, PackagedBackbone):
-        proto = onnx.load_from_string(
-            onnx_graph(backbone.network.variant, backbone.network.tensors, stages=backbone.network.stages)
-        )
+        proto = onnx.load_from_string(backbone.network.onnx_graph())
     else:
         proto = _traced(backbone)
     del proto.graph.output[:]

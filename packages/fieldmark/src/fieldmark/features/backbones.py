@@ -47,7 +47,9 @@ from fieldmark.features.packaged import (
     with_settings,
 )
 from fieldmark.features.photos import Preprocessing, decode_square
+from fieldmark.features.second_order import SECOND_ORDER, Axes
 from fieldmark.features.settings import PACKAGED, FeatureSettings
+from fieldmark.features.stage_pooling import LastMaps, PooledStages, SecondOrder, StageMeans
 from fieldmark.registry import require
 
 RANDOM_SEED = 0
@@ -73,8 +75,8 @@ class Backbone:
         """What the outputs depend on besides the weights."""
         half = [self.precision] if self.precision == "half" else []
         decoder = [self.decoder, DECODER_VERSION] if self.decoder == "gpu" else []
-        stages = ["stages"] if isinstance(self.network, StageMeans) else []
-        return [EXTRACTOR_VERSION, asdict(self.preprocessing), *stages, *half, *decoder]
+        pooled = self.network.recipe if isinstance(self.network, PooledStages) else []
+        return [EXTRACTOR_VERSION, asdict(self.preprocessing), *pooled, *half, *decoder]
 
     @cached_property
     def digest(self) -> str:
@@ -149,6 +151,12 @@ class Backbone:
     @cached_property
     def _half(self) -> Any:
         return deepcopy(self.network).half()
+
+    @torch.inference_mode()  # type: ignore[untyped-decorator]
+    def last_maps(self, decoded: Sequence[Any]) -> NDArray[np.float32]:
+        """The maps of the last stage, photos x channels x positions, by the network as it is."""
+        maps: NDArray[np.float32] = LastMaps(self.network, self.name).forward_features(self.inputs(decoded)).cpu().numpy()
+        return maps
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def __call__(self, decoded: Sequence[Any]) -> dict[str, NDArray[Any]]:
@@ -227,51 +235,6 @@ def image_tensors(network: Any, batch: Any) -> dict[str, Any]:
     return pooled_tensors(network, batch)
 
 
-class StageMeans(torch.nn.Module):  # type: ignore[misc]
-    """A network of timm whose features are the means of its last two stages, each of unit length."""
-
-    def __init__(self, network: Any, name: str) -> None:
-        super().__init__()
-        self.network = network
-        if len(self._stages()) < 2:
-            raise MisuseError(f"output=stages: {name} has no stages that are known. Leave output out.")
-
-    def _stages(self) -> list[Any]:
-        """The last two stages: of a network in blocks or stages, or of one whose layers are numbered."""
-        for name in ("stages", "blocks", "layers"):
-            if hasattr(self.network, name):
-                return list(getattr(self.network, name).children())[-2:]
-        return [getattr(self.network, name) for name in ("layer3", "layer4") if hasattr(self.network, name)]
-
-    def forward_features(self, batch: Any) -> Any:
-        """The means, side by side."""
-        means: list[Any] = []
-
-        def keep(_stage: Any, _given: Any, made: Any) -> None:
-            mean = made.mean((2, 3)) if made.ndim == 4 else made.mean(1)
-            means.append(torch.nn.functional.normalize(mean, dim=1))
-
-        hooks = [stage.register_forward_hook(keep) for stage in self._stages()]
-        try:
-            self.network.forward_features(batch)
-        finally:
-            for hook in hooks:
-                hook.remove()
-        return torch.cat(means, dim=1)
-
-    def forward_head(self, pooled: Any, pre_logits: bool = True) -> Any:
-        """What `forward_features` gives, which is pooled already."""
-        return pooled
-
-    def get_classifier(self) -> Any:
-        """None: a classifier would need the last features."""
-        return torch.nn.Identity()
-
-    def state_dict(self, *args: Any, **options: Any) -> Any:
-        """The tensors by the names that timm gives them."""
-        return self.network.state_dict(*args, **options)
-
-
 class _SingleOutputs(torch.nn.Module):  # type: ignore[misc]
     """A network of timm as engines take it: features and, where there is a classifier, logits, in single precision."""
 
@@ -309,8 +272,12 @@ def engine_of(backbone: Backbone) -> QuickestEngine | None:
     return QuickestEngine(lambda: backbone.digest, {"torch": lambda: by_torch, "openvino": by_openvino})
 
 
-def load_torch_backbone(settings: FeatureSettings) -> Backbone:
+def load_torch_backbone(settings: FeatureSettings, axes: Axes | None = None) -> Backbone:
     """Loads a backbone by name, to be run by torch.
+
+    Args:
+        settings: Which.
+        axes: Those of its channels, for second-order features.
 
     Raises:
         MisuseError: When there is no such network, or its weights cannot be downloaded.
@@ -318,8 +285,10 @@ def load_torch_backbone(settings: FeatureSettings) -> Backbone:
     """
     name, settings = settings.backbone, replace(settings, backbone=address_of(settings.backbone))
     if settings.backbone.startswith("openclip:") or has_clip_config(settings.backbone):
-        if settings.output == "stages":
-            raise MisuseError(f"output=stages is for networks of timm; {name} is one of open_clip. Leave output out.")
+        if settings.output != "features":
+            raise MisuseError(
+                f"output={settings.output} is for networks of timm; {name} is one of open_clip. Leave output out."
+            )
         from fieldmark.features.clip import load_clip
 
         network, preprocessing = load_clip(settings)
@@ -330,6 +299,8 @@ def load_torch_backbone(settings: FeatureSettings) -> Backbone:
             preprocessing = replace(preprocessing, size_px=settings.size)
         if settings.output == "stages":
             network = StageMeans(network, name)
+        elif settings.output == SECOND_ORDER and axes is not None:
+            network = SecondOrder(network, name, axes)
     preprocessing = with_settings(preprocessing, settings)
     device = _device()
     network = network.eval().requires_grad_(False).to(device, memory_format=torch.channels_last)

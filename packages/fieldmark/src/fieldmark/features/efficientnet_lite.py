@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from fieldmark.features.engines import (
     openvino_from_onnx,
     tensors_digest,
 )
+from fieldmark.features.second_order import Axes, digest_of, onnx_nodes
 from fieldmark.features.torch_files import read_tensors
 from fieldmark.registry import require
 
@@ -34,6 +35,7 @@ STEM, HEAD, CLASSES = 32, 1280, 1000
 OUTPUTS = {"features": HEAD, "logits": CLASSES}
 HALF = (0.5, 0.5, 0.5)  # mean and standard deviation that photos are normalized by
 OPSET, IR_VERSION = 17, 8
+LiteOutput = Literal["features", "stages", "maps", "second-order"]
 
 
 class Stage(NamedTuple):
@@ -144,8 +146,16 @@ def _block(name: str, stage: Stage, before: int, after: int, stride: int) -> Ite
 class LiteNetwork:
     """A packaged network: its tensors, and the engines that run them; each is loaded when it is first needed."""
 
-    def __init__(self, variant: Variant, weights: Path, stages: bool = False) -> None:
-        self.variant, self.weights, self.stages = variant, weights, stages
+    def __init__(
+        self, variant: Variant, weights: Path, output: LiteOutput = "features", axes: Axes | None = None
+    ) -> None:
+        self.variant, self.weights, self.output, self.axes = variant, weights, output, axes
+
+    @property
+    def recipe(self) -> list[Any]:
+        """What the features depend on besides the weights; empty for those that go into the classifier."""
+        of_axes = [] if self.axes is None else [digest_of(self.axes)]
+        return [] if self.output == "features" else [self.output, *of_axes]
 
     @cached_property
     def tensors(self) -> dict[str, NDArray[Any]]:
@@ -157,32 +167,39 @@ class LiteNetwork:
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but engines, which another process starts for itself; the file may not lie there."""
-        return {name: self.__dict__[name] for name in ("variant", "weights", "stages")} | {"tensors": self.tensors}
+        return {name: self.__dict__[name] for name in ("variant", "weights", "output", "axes")} | {"tensors": self.tensors}
 
     def engine(self, size_px: int) -> QuickestEngine:
         """What runs the network on photos of a size: ONNX Runtime, or OpenVINO where that is quicker."""
         engines: dict[int, QuickestEngine] = self.__dict__.setdefault("_engines", {})
         if size_px not in engines:
-            graph = partial(onnx_graph, self.variant, self.tensors, stages=self.stages)
+            graph = self.onnx_graph
             makers: dict[str, Callable[[], Engine]] = {
                 "onnxruntime": lambda: OnnxRuntimeEngine(graph(), HALF, HALF),
                 "openvino": lambda: openvino_from_onnx(graph(), size_px, HALF, HALF),
             }
             there = {name: make for name, make in makers.items() if installed(name)}
-            recipe = [size_px, "stages"] if self.stages else [size_px]
-            fingerprint = lambda: tensors_digest(self.tensors, recipe)  # noqa: E731
+            # Axes change no engine's speed.
+            fingerprint = lambda: tensors_digest(self.tensors, [size_px, *self.recipe[:1]])  # noqa: E731
             engines[size_px] = QuickestEngine(fingerprint, there)
         return engines[size_px]
 
+    def onnx_graph(self) -> bytes:
+        """The network as an ONNX model for photos of any number and size."""
+        return onnx_graph(self.variant, self.tensors, self.output, self.axes)
 
-def onnx_graph(variant: Variant, tensors: dict[str, NDArray[Any]], *, stages: bool = False) -> bytes:
-    """The network as an ONNX model for photos of any number and size.
+
+def onnx_graph(
+    variant: Variant, tensors: dict[str, NDArray[Any]], output: LiteOutput = "features", axes: Axes | None = None
+) -> bytes:
+    """A network as an ONNX model for photos of any number and size.
 
     Args:
         variant: Which network.
         tensors: Its weights.
-        stages: Whether its one output are the means of its last two stages, each of unit length, in place of what goes
-            into the classifier.
+        output: "features" and logits; or in place of both the means of the last two "stages", each of unit length, the
+            "maps" of the last one, or these in "second-order" (`features.second_order`).
+        axes: Those of second order.
     """
     onnx: Any = require("onnx", "A packaged backbone")
     make: Any = require("onnx.helper", "A packaged backbone")
@@ -190,7 +207,7 @@ def onnx_graph(variant: Variant, tensors: dict[str, NDArray[Any]], *, stages: bo
     nodes, at, kept = [], "pixels", ""
     ends: dict[int, str] = {}
     for one in variant.convolutions():
-        if stages and one.weight == "conv_head":
+        if output != "features" and one.weight == "conv_head":
             break
         kept = at if one.begins else kept
         inputs = [at, f"{one.weight}.weight"]
@@ -207,7 +224,9 @@ def onnx_graph(variant: Variant, tensors: dict[str, NDArray[Any]], *, stages: bo
             at = f"{at}.sum"
         if not one.activated:
             ends[int(one.weight.split(".")[1])] = at
-    if stages:
+    held: dict[str, NDArray[Any]] = {"zero": np.array(0, np.float32), "six": np.array(6, np.float32)}
+    widths: dict[str, Any] = {"features": "features"}
+    if output == "stages":
         for stage in LAST_STAGES:
             nodes += [
                 make.make_node("GlobalAveragePool", [ends[stage]], [f"pooled.{stage}"]),
@@ -215,7 +234,12 @@ def onnx_graph(variant: Variant, tensors: dict[str, NDArray[Any]], *, stages: bo
                 make.make_node("LpNormalization", [f"mean.{stage}"], [f"unit.{stage}"], axis=1, p=2),
             ]
         nodes.append(make.make_node("Concat", [f"unit.{stage}" for stage in LAST_STAGES], ["features"], axis=1))
-        widths: dict[str, Any] = {"features": "stages"}
+    elif output == "maps":
+        held["by position"] = np.array([0, 0, -1])
+        nodes.append(make.make_node("Reshape", [at, "by position"], ["features"]))
+    elif axes is not None:
+        further, arrays_of_axes = onnx_nodes(at, axes)
+        nodes, held = nodes + further, held | arrays_of_axes
     else:
         nodes += [
             make.make_node("GlobalAveragePool", [at], ["pooled"]),
@@ -223,15 +247,17 @@ def onnx_graph(variant: Variant, tensors: dict[str, NDArray[Any]], *, stages: bo
             make.make_node("Gemm", ["features", "classifier.weight", "classifier.bias"], ["logits"], transB=1),
         ]
         widths = dict(OUTPUTS)
-    bounds = {"zero": np.float32(0), "six": np.float32(6)}
     read = {name for node in nodes for name in node.input}
-    used = {name: array for name, array in (tensors | bounds).items() if name in read}
+    used = {name: array for name, array in (tensors | held).items() if name in read}
     single = onnx.TensorProto.FLOAT
     graph = make.make_graph(
         nodes,
         "efficientnet_lite",
         [make.make_tensor_value_info("pixels", single, ["photos", 3, "height", "width"])],
-        [make.make_tensor_value_info(name, single, ["photos", width]) for name, width in widths.items()],
+        [
+            make.make_tensor_value_info(name, single, None if output == "maps" else ["photos", width])
+            for name, width in widths.items()
+        ],
         [arrays.from_array(np.ascontiguousarray(array), name) for name, array in used.items()],
     )
     model = make.make_model(graph, opset_imports=[make.make_opsetid("", OPSET)], ir_version=IR_VERSION)

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from fieldmark.errors import MissingExtraError
 from fieldmark.features.crops import Box
-from fieldmark.features.efficientnet_lite import HALF, OUTPUTS, VARIANTS, LiteNetwork
+from fieldmark.features.efficientnet_lite import HALF, OUTPUTS, VARIANTS, LiteNetwork, LiteOutput
 from fieldmark.features.engines import AT_ONCE, installed, tensors_digest
 from fieldmark.features.photos import Preprocessing, decode_square
+from fieldmark.features.second_order import SECOND_ORDER, Axes
 from fieldmark.features.settings import PACKAGED, FeatureSettings
 
 # Raised whenever the same weights and preprocessing would give other numbers. Engines (`features.engines`) agree to
@@ -36,7 +37,7 @@ class PackagedBackbone:
     @property
     def recipe(self) -> list[Any]:
         """What the outputs depend on besides the weights."""
-        return [EXTRACTOR_VERSION, asdict(self.preprocessing), *(["stages"] if self.network.stages else [])]
+        return [EXTRACTOR_VERSION, asdict(self.preprocessing), *self.network.recipe]
 
     @cached_property
     def digest(self) -> str:
@@ -58,8 +59,16 @@ class PackagedBackbone:
         noise = np.random.default_rng(0).integers(0, 256, (AT_ONCE, side, side, 3), dtype=np.uint8)
         self.network.engine(side).settle(noise)
 
+    @cached_property
+    def _maps(self) -> LiteNetwork:
+        return LiteNetwork(self.network.variant, self.network.weights, "maps")
+
+    def last_maps(self, pixels: Sequence[Any]) -> NDArray[np.float32]:
+        """The maps of the last stage, photos x channels x positions."""
+        return self._maps.engine(self.preprocessing.size_px)(np.stack(pixels))[0]
+
     def __call__(self, pixels: Sequence[Any]) -> dict[str, NDArray[Any]]:
-        """Features (float16) and, unless those are of stages, logits (float32) of photos."""
+        """Features (float16) and, where they are those of its classifier, logits (float32) of photos."""
         made = self.network.engine(self.preprocessing.size_px)(np.stack(pixels))
         outputs = dict(zip(OUTPUTS, made, strict=False))
         return {**outputs, "features": outputs["features"].astype(np.float16)}
@@ -83,15 +92,24 @@ def runs_without_torch(settings: FeatureSettings) -> bool:
     return settings.backbone in PACKAGED and settings.weights == "pretrained" and engine
 
 
-def load_packaged(settings: FeatureSettings) -> PackagedBackbone:
+def load_packaged(settings: FeatureSettings, axes: Axes | None = None) -> PackagedBackbone:
     """Loads a packaged backbone; its file is read when it is first needed.
+
+    Args:
+        settings: Which.
+        axes: Those of its channels, for second-order features.
 
     Raises:
         MissingExtraError: When the package of its weights is not installed.
     """
     variant = VARIANTS[settings.backbone]
     how = Preprocessing(settings.size or variant.size_px, variant.crop, HALF, HALF)
-    network = LiteNetwork(variant, packaged_weights(settings.backbone), settings.output == "stages")
+    output: LiteOutput = "features"
+    if settings.output == "stages":
+        output = "stages"
+    elif settings.output == SECOND_ORDER and axes is not None:
+        output = SECOND_ORDER
+    network = LiteNetwork(variant, packaged_weights(settings.backbone), output, axes)
     return PackagedBackbone(settings.backbone, settings.weights, network, with_settings(how, settings))
 
 

@@ -65,9 +65,9 @@ class FeatureSettings(Settings):
             for plants that are small on tall sheets).
         embeddings: "plain", or "quantized" to 8 bits of each coordinate of the unit-length features, as the organizers
             of FungiTastic store theirs.
-        output: "features"; "stages", for photos: the means of the last two stages of a network, each of unit length,
-            which differ enough from its features to be worth a second model; or "logits", for recordings: what the
-            classifier says that a backbone was trained with.
+        output: "features"; for photos "stages", the means of the last two stages of a network, each of unit length, or
+            "second-order", which channels of its last stage go together (`features.second_order`), on axes from
+            photos of train; or "logits", for recordings: what the classifier says that a backbone was trained with.
         crop: Which part of a photo is shown: what a finder sees ("saliency", "sam", "yolox", "detector": see
             `features.finders`) or a detector that was trained on boxes (a file ending in .detector), "masks" or "boxes"
             (those of the release), or "none" for all of it. Empty shows all of
@@ -84,7 +84,7 @@ class FeatureSettings(Settings):
     resize: str = setting("", choices=("", "cut", "squash"))
     views: str = setting("one", choices=("one", "flips", "crops", "flips+crops", "zooms"))
     embeddings: str = setting("plain", choices=("plain", "quantized"))
-    output: str = setting("features", choices=("features", "stages", "logits"))
+    output: str = setting("features", choices=("features", "stages", "second-order", "logits"))
     crop: str = setting("", choices=("", "none", *SOURCES), file=DETECTOR_FILE)
     crop_margin: float = setting(USUAL_MARGIN, least=0, most=WIDEST_MARGIN)
     precision: str = setting("", choices=("", "half", "single"))

@@ -6,7 +6,8 @@ of features the heads that did best go on. The best then answer the other folds,
 fitted in the end as any other method.
 
 The estimate is not flattered by choosing: for every fold the choice is made again on the other folds, and what it
-chooses is measured on that fold. A fold by which candidates were dropped measures nothing.
+chooses is measured on that fold. A fold by which candidates were dropped measures nothing. Models of folds learn from
+less than the final one: what that is worth is estimated by a fit to half of what they learn from, and added.
 """
 
 from __future__ import annotations
@@ -21,11 +22,20 @@ import numpy as np
 
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.errors import FieldmarkError, MisuseError
-from fieldmark.fitting.auto_table import AutoSearched, BestSoFar, NestedEstimate, TriedChain, estimate_of
+from fieldmark.fitting.auto_table import (
+    AutoSearched,
+    BestSoFar,
+    LearningGain,
+    NestedEstimate,
+    TriedChain,
+    estimate_of,
+    learning_gain,
+)
 from fieldmark.fitting.candidates import HEADS, HEADS_KEPT, Candidate, SearchCircumstances, candidates_for
 from fieldmark.fitting.chains import Chain
 from fieldmark.fitting.configuration import configured_method
 from fieldmark.fitting.encoders import encoders_at_hand
+from fieldmark.fitting.fit_part import supply_of
 from fieldmark.fitting.search_table import TrialResult
 from fieldmark.fitting.train_folds import AnsweredFolds, TrainFolds
 from fieldmark.methods.base import targets_of
@@ -201,10 +211,10 @@ class AutoSearch:
         view = self.opened.view
         parts = [part for part in (view.train, view.val, view.unlabeled, view.test) if part is not None]
         items = sum(len(part) for part in parts)
-        supply = configured.supply(
-            self.opened.dataset.inputs_by_name, self.opened.dataset.main_input.extractor, self.train.store
-        )
-        if not supply.sources or len(view.train) < 4 * PROBED:
+        if len(view.train) < 4 * PROBED:
+            return 0.0
+        supply = supply_of(configured, self.opened, self.train.store)
+        if not supply.sources:
             return 0.0
         rows = np.linspace(0, len(view.train) - 1, PROBED + WARMING).astype(int)
         _supplied_rows(supply, view.train, rows[:WARMING])
@@ -332,7 +342,7 @@ class AutoSearch:
         measured = done[self.dropped_after :]
         # Half of train at least: averages over classes are too low where many classes are missing.
         enough = len(done) > 1 and 2 * len(measured) >= self.train.folds
-        estimate = self._estimate(measured, done) if enough else None
+        estimate = self._estimate(choice.members, measured, done) if enough else None
         self._tell_best(chain.text, choice.value, f"{len(done)} folds")
         assert self.metric is not None  # a candidate was tried
         texts = {one.candidate.chain.text: weight for one, weight in zip(choice.members, choice.weights, strict=True)}
@@ -362,7 +372,9 @@ class AutoSearch:
             interrupted=self.interrupted,
         )
 
-    def _estimate(self, measured: Sequence[int], done: Sequence[int]) -> NestedEstimate:
+    def _estimate(
+        self, members: Sequence[ChainResult], measured: Sequence[int], done: Sequence[int]
+    ) -> NestedEstimate:
         """The score of what is chosen without a fold on that fold, all measured folds together."""
         answers = []
         for fold in measured:
@@ -371,7 +383,28 @@ class AutoSearch:
         assert self.metric is not None
         part = "test" if "test" in self.opened.truth else None
         units = len(set(self.opened.truth[part].units)) if part else None
-        return estimate_of(self.train.score(answers, self.metric, measured), self.metric, units)
+        gain = self._learning_gain(members[0], measured)
+        return estimate_of(self.train.score(answers, self.metric, measured), self.metric, units, gain)
+
+    def _learning_gain(self, member: ChainResult, folds: Sequence[int]) -> LearningGain:
+        """What the first member of the choice gains by learning from all of train; 0 where the time is spent."""
+        assert self.metric is not None
+        none, chain, train = LearningGain(0.0, 0.0), member.candidate.chain, self.train
+        seconds = member.seconds_of_a_fold()
+        asked = [fold for number, fold in enumerate(folds, start=1) if self._affordable(number * seconds)]
+        if not (self.metric.is_share and self.metric.higher_is_better) or self.interrupted or not asked:
+            return none
+        configured = configured_method(chain.method, chain.settings, train.seed)
+        half = train.answered(configured, chain.steps or self.steps, half=True)
+        cells = [half.cells[fold] for fold in asked]
+        for outcome in run_grid(
+            "what more photos are worth", cells, lambda one: one.answer(self.opened), keep_going=True
+        ):
+            if outcome.problem is not None:
+                return none
+        more, less = (train.score(one.read(asked), self.metric, asked) for one in (member.answered, half))
+        learned = [float(np.mean([train.learned_from(fold, half=only) for fold in asked])) for only in (False, True)]
+        return learning_gain(more, less, self.metric, (*learned, len(self.opened.view.train) + train.of_val))
 
     def _chain(self, choice: ChosenChains) -> Chain:
         """What is fitted in the end."""

@@ -52,11 +52,12 @@ class NestedEstimate:
     """The score that is to be expected on test, by folds that had no part in the choice.
 
     Args:
-        value: The score on those folds.
+        value: The score on those folds, with the gain.
         low, high: Where the score on test should lie with 95 %: the error of the estimate and that of a test of this
             size together; None for metrics without pseudo-values.
         units: How many units it was measured on.
         test_units: How many units test has; None where it has no truth, and the interval is that of the estimate.
+        gain: What the model should gain by learning from all of train, which those of folds could not.
     """
 
     value: float
@@ -64,16 +65,55 @@ class NestedEstimate:
     high: float | None
     units: int
     test_units: int | None
+    gain: float = 0.0
 
 
-def estimate_of(card: Scorecard, metric: Metric, test_units: int | None) -> NestedEstimate:
+@dataclass(frozen=True)
+class LearningGain:
+    """What a method gains by learning from all of train, by how it answers after half of what folds learn from.
+
+    Args:
+        value: The gain.
+        error: Its standard error.
+    """
+
+    value: float
+    error: float
+
+
+def estimate_of(
+    card: Scorecard, metric: Metric, test_units: int | None, gain: LearningGain = LearningGain(0.0, 0.0)
+) -> NestedEstimate:
     """The estimate that a score of held-out answers gives for a test of so many units."""
-    value, pseudo = card.metrics[metric.name].value, card.pseudo.get(metric.name)
+    value, pseudo = card.metrics[metric.name].value + gain.value, card.pseudo.get(metric.name)
     if pseudo is None or len(pseudo) < 3:
-        return NestedEstimate(value, None, None, card.units, test_units)
-    spread = float(np.std(pseudo, ddof=1)) * np.sqrt(1 / len(pseudo) + (1 / test_units if test_units else 0.0))
+        return NestedEstimate(value, None, None, card.units, test_units, gain.value)
+    variance = float(np.var(pseudo, ddof=1)) * (1 / len(pseudo) + (1 / test_units if test_units else 0.0))
+    spread = float(np.hypot(np.sqrt(variance), gain.error))
     half = float(stdtrit(len(pseudo) - 1, (1 + LEVEL) / 2)) * spread
-    return NestedEstimate(value, value - half, value + half, card.units, test_units)
+    return NestedEstimate(value, value - half, value + half, card.units, test_units, gain.value)
+
+
+def learning_gain(more: Scorecard, less: Scorecard, metric: Metric, items: tuple[float, float, float]) -> LearningGain:
+    """The gain of a method in a share, whose error is taken to fall by a power of what is learned from.
+
+    Where more items did not help, none is expected of more still.
+
+    Args:
+        more, less: What it scores on the same units, learning from more and from fewer items.
+        metric: The share.
+        items: From how many items each of the two learned, and from how many the final model does.
+    """
+    errors = [1 - card.metrics[metric.name].value for card in (more, less)]
+    if not 0 < errors[0] < errors[1]:
+        return LearningGain(0.0, 0.0)
+    doublings = np.log(items[2] / items[0]) / np.log(items[0] / items[1])
+    value = errors[0] * (1 - (errors[0] / errors[1]) ** doublings)
+    pseudo = [card.pseudo.get(metric.name) for card in (more, less)]
+    if pseudo[0] is None or pseudo[1] is None:
+        return LearningGain(value, 0.0)
+    error = np.std(pseudo[0] - pseudo[1], ddof=1) / np.sqrt(len(pseudo[0]))
+    return LearningGain(float(value), float(doublings * error))
 
 
 @dataclass(frozen=True)
@@ -111,9 +151,10 @@ class AutoSearched(Searched):
         if self.estimate is not None:
             low, high = self.estimate.low, self.estimate.high
             interval = "" if low is None or high is None else f" ({low:.3f} to {high:.3f})"
+            gained = f", {self.estimate.gain:.3f} of it for learning from all of train" if self.estimate.gain else ""
             remarks.append(
                 f"Expected on test, from folds not used for the choice: {self.metric.name} "
-                f"{self.estimate.value:.3f}{interval}."
+                f"{self.estimate.value:.3f}{interval}{gained}."
             )
         else:
             remarks.append("The time was too short to estimate the score on test: raise --minutes.")

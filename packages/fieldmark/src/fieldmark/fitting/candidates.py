@@ -179,21 +179,29 @@ def _photo_features(encoders: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Settings of features from cheap to costly; those of {} are the defaults."""
     yield {"size": 160}
     yield {}
+    yield {"output": "second-order"}
     yield {"output": "stages"}
     yield from ({"backbone": folder} for folder in encoders)
     at_hand = [name for name, (package, _) in PACKAGED.items() if find_spec(package)]
     larger = [name for name in reversed(at_hand) if name != "efficientnet_lite0"]
     yield from ({"backbone": name} for name in larger)
+    yield from ({"backbone": name, "output": "second-order"} for name in larger)
     yield from ({"backbone": name, "output": "stages"} for name in larger)
     yield {"size": 288}
     yield {"views": "flips"}
     if larger:
         yield {"backbone": larger[0], "size": 320}
+        yield {"backbone": larger[0], "size": 320, "output": "second-order"}
         yield {"backbone": larger[0], "size": 320, "output": "stages"}
         yield {"backbone": larger[0], "views": "flips"}
+        yield {"backbone": larger[0], "size": 320, "views": "flips", "output": "second-order"}
     yield {"crop": "saliency"}
+    yield {"crop": "saliency", "output": "second-order"}
     if larger:
         yield {"backbone": larger[0], "crop": "saliency"}
+    if find_spec("zamba"):
+        yield {"crop": "yolox"}
+        yield {"crop": "yolox", "output": "second-order"}
 
 
 def _headed(settings: Mapping[str, Any]) -> Iterator[Candidate]:

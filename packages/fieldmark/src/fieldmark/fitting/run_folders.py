@@ -87,6 +87,7 @@ def model_of(
         backbone=backbone,
         encoders=supply.encoders,
         guide=learned.guide,
+        axes=supply.axes,
         own=configured.own,
         own_backbone=configured.own_backbone,
     )

@@ -89,17 +89,40 @@ class TrainFolds:
             self._views[about] = supplied_view(self.opened, supply), digests
         return self._views[about]
 
-    def answered(self, configured: Configured, steps: Sequence[str] | None) -> AnsweredFolds:
-        """The answers of a method to each fold; none are made yet, but its features are."""
+    def answered(self, configured: Configured, steps: Sequence[str] | None, *, half: bool = False) -> AnsweredFolds:
+        """The answers of a method to each fold; none are made yet, but its features are.
+
+        Args:
+            configured: The method.
+            steps: Its steps.
+            half: Whether it learns from half of the other folds alone, which tells what more photos are worth.
+        """
         configured = self.settled(configured)
         view, digests = self.supplied(configured)
-        folder = self.scratch / address_of(self._content(configured, steps, digests))
+        folder = self.scratch / address_of(self._content(configured, steps, digests)) / ("half" if half else "")
         paths = [folder / f"fold-{fold + 1}.parquet" for fold in range(self.folds)]
         cells = [
-            GridCell(path, HeldOutFold(configured, steps, view, self.numbers == fold, path, self.refit))
+            GridCell(path, HeldOutFold(configured, steps, view, *self._cut(fold, half), path, self.refit))
             for fold, path in enumerate(paths)
         ]
         return AnsweredFolds(tuple(cells))
+
+    def _cut(self, fold: int, half: bool) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which items of train are held out, and which are left out."""
+        held_out = self.numbers == fold
+        later = (self.numbers - fold) % self.folds
+        return held_out, (later > self.folds // 2) if half else np.zeros_like(held_out)
+
+    def learned_from(self, fold: int, *, half: bool = False) -> int:
+        """From how many items a method learns before it answers a fold, those of val among them where it does."""
+        held_out, left_out = self._cut(fold, half)
+        return int((~(held_out | left_out)).sum()) + self.of_val
+
+    @property
+    def of_val(self) -> int:
+        """How many items of val are learned from in the end."""
+        val = self.opened.view.val
+        return len(val) if self.refit and self.opened.val_is_drawn and val is not None else 0
 
     def score(self, answers: Sequence[Any], metric: Metric, folds: Sequence[int] | None = None) -> Scorecard:
         """The answers of some folds together (all, if none are named) under one metric."""
@@ -162,12 +185,13 @@ class AnsweredFolds:
 
 @dataclass(frozen=True)
 class HeldOutFold:
-    """One fold that is held out of a view, who answers it, and where the answers go."""
+    """One fold that is held out of a view, what is left out besides, who answers it, and where the answers go."""
 
     configured: Configured
     steps: Sequence[str] | None
     view: View
     held_out: NDArray[np.bool_]
+    left_out: NDArray[np.bool_]
     path: Path
     refit: bool = False
 
@@ -176,6 +200,8 @@ class HeldOutFold:
         start = time.perf_counter()
         task, method = opened.benchmark.task, self.configured.method
         rest, asked = self.view.hold_out(self.held_out)
+        if self.left_out.any():
+            rest = replace(rest, train=rest.train.take(~self.left_out[~self.held_out]))
         scratch = self.path.parent / f"{self.path.stem}.training"
         rest = replace(rest, test=asked.unlabeled(), scratch=scratch)
         steps = allowed_steps(self.configured.name, method, task, self.steps)

@@ -28,6 +28,7 @@ from fieldmark.benchmarks.declarations import TimeOrder
 from fieldmark.benchmarks.titles import metric_is_share, metric_title
 from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.given_backbones import GivenBackbone, given_backbone
+from fieldmark.features.second_order import SECOND_ORDER, Axes
 from fieldmark.features.settings import FINE_TUNED, FeatureSettings, names_folder
 from fieldmark.methods import METHODS, Fitted
 from fieldmark.methods.base import NOT_STATED
@@ -64,6 +65,8 @@ CARD_FILE = "README.md"
 STEP_PREFIX = "steps."
 # Likewise those of the encoders of inputs, under the name of the input.
 INPUT_PREFIX = "inputs."
+# And the axes of second-order features.
+AXES_PREFIX = "axes."
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,7 @@ class Model:
         encoders: What makes numbers of inputs that no backbone looks at, as train made it, by the name of the input.
         guide: What it keeps to answer people; None for models that do not give one label to each photo, and old ones.
         store: Where features of what it is asked about are kept, if not in the user's cache.
+        axes: Those of second-order features, by the name of the input.
         own: Whether its method is an object that no registry names.
         own_backbone: What makes its features, where that was given as an object.
     """
@@ -99,6 +103,7 @@ class Model:
     encoders: Mapping[str, InputEncoder] = field(default_factory=dict)
     guide: Guide | None = None
     store: Path | None = None
+    axes: Mapping[str, Axes] = field(default_factory=dict)
     own: bool = False
     own_backbone: GivenBackbone | None = None
 
@@ -114,7 +119,7 @@ class Model:
     def supply(self) -> Supply:
         """Where its features come from."""
         sources = {
-            name: FeatureSource(one, self.store, self._fine_tuned(one), self.own_backbone)
+            name: FeatureSource(one, self.store, self._fine_tuned(one), self.own_backbone, self.axes.get(name))
             for name, one in self.features.items()
         }
         return Supply(sources, self.encoders)
@@ -233,7 +238,8 @@ class Model:
             for name, encoder in self.encoders.items()
             for key, array in encoder.to_data()[1].items()
         }
-        return {**self.fitted.arrays, **kept, **encoded}
+        axes = {f"{AXES_PREFIX}{name}": array for name, array in self.axes.items()}
+        return {**self.fitted.arrays, **kept, **encoded, **axes}
 
     def to_frame(self) -> pl.DataFrame:
         """One row for each label: its code, and what is known about its taxon."""
@@ -337,7 +343,8 @@ def _load(path: str | Path, given_method: Any = None, own_backbone: GivenBackbon
             name: InputEncoder.from_data(one, _own(arrays, f"{INPUT_PREFIX}{name}."))
             for name, one in data.get("encoders", {}).items()
         }
-        apart = (STEP_PREFIX, *(f"{INPUT_PREFIX}{name}." for name in encoders))
+        axes = _own(arrays, AXES_PREFIX) if _has_axes(features) else {}
+        apart = (STEP_PREFIX, *(f"{AXES_PREFIX}{name}" for name in axes), *(f"{INPUT_PREFIX}{name}." for name in encoders))
         learned = {name: array for name, array in arrays.items() if not name.startswith(apart)}
         return Model(
             name=name,
@@ -351,6 +358,7 @@ def _load(path: str | Path, given_method: Any = None, own_backbone: GivenBackbon
             backbone=_beside(folder) if _is_fine_tuned(features) else None,
             encoders=encoders,
             guide=load_guide(folder),
+            axes=axes,
             own="method" in own,
             own_backbone=own_backbone,
         )
@@ -379,6 +387,10 @@ def _method_name(data: Mapping[str, Any]) -> str:
 
 def _is_fine_tuned(features: Mapping[str, FeatureSettings]) -> bool:
     return any(settings.backbone.startswith(FINE_TUNED) for settings in features.values())
+
+
+def _has_axes(features: Mapping[str, FeatureSettings]) -> bool:
+    return any(settings.output == SECOND_ORDER for settings in features.values())
 
 
 def _step(data: Mapping[str, Any], number: int, arrays: Mapping[str, NDArray[Any]]) -> Step:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from fieldmark.errors import MisuseError
+from fieldmark.features.second_order import Axes
 from fieldmark.methods.base import Method, input_of
 from fieldmark.models.supply.encodings import InputEncoder
 from fieldmark.models.supply.sources import FeatureSource
@@ -27,7 +28,7 @@ class Supply:
     encoders: Mapping[str, InputEncoder] = field(default_factory=dict)
 
     def fit(self, train: Part) -> Supply:
-        """The supply with everything learned that encoders learn from train.
+        """The supply with everything that encoders and second-order features learn from train.
 
         Raises:
             MisuseError: When the release has no pictures of an input that is needed.
@@ -36,7 +37,13 @@ class Supply:
         for name in self.sources:
             if input_of(name) and input_of(name) not in held:
                 raise MisuseError(f"There is no input called {input_of(name)!r} here, or the task does not allow it.")
-        return replace(self, encoders={name: one.fit(train) for name, one in self.encoders.items()})
+        sources = {name: one.fit(train, input_of(name)) for name, one in self.sources.items()}
+        return Supply(sources, {name: one.fit(train) for name, one in self.encoders.items()})
+
+    @property
+    def axes(self) -> dict[str, Axes]:
+        """The axes of second-order features, by the name of the input."""
+        return {name: one.axes for name, one in self.sources.items() if one.axes is not None}
 
     def supply(self, part: Part, what: str | None = None) -> Part:
         """The part with the features that are missing.

@@ -24,13 +24,15 @@ from fieldmark.features.given_backbones import GivenBackbone, process_store
 from fieldmark.features.local_modules import local_module
 from fieldmark.features.packaged import PackagedBackbone, load_packaged, runs_without_torch
 from fieldmark.features.photos import views_of
+from fieldmark.features.second_order import SECOND_ORDER, Axes
 from fieldmark.features.settings import OWN, PACKAGED, FeatureSettings
 from fieldmark.features.store import FeatureStore, default_store
 from fieldmark.methods.base import NOT_STATED, media_of
 from fieldmark.methods.photo_crops import boxes_of
+from fieldmark.models.supply.channel_axes import axes_of_train
 from fieldmark.registry import imported, require
 from fieldmark.tables.inputs import Layer
-from fieldmark.tables.media import Medium
+from fieldmark.tables.media import PHOTO, Medium
 from fieldmark.views.parts import Part
 from fieldmark.work.large_arrays import row_by_row
 
@@ -53,6 +55,7 @@ class FeatureSource:
         store: Where they are kept, if not in the user's cache.
         fine_tuned: The model whose network makes them, where one was trained here.
         own: The backbone, where it was given as an object.
+        axes: Those of second-order features, once they were found in train.
 
     Attributes:
         looks: The photos of each part that was supplied and what they look like (`photo_reading.look_of`); None where
@@ -65,8 +68,9 @@ class FeatureSource:
         store: Path | None = None,
         fine_tuned: Model | None = None,
         own: GivenBackbone | None = None,
+        axes: Axes | None = None,
     ) -> None:
-        self._own = own
+        self._own, self.axes = own, axes
         if own is not None:
             own.refuse_settings(settings)
         self.settings, self.fine_tuned, self._store_root = settings, fine_tuned, store or default_store()
@@ -84,11 +88,28 @@ class FeatureSource:
                 "model with it, fieldmark.load_model(path, backbone=OBJECT)."
             )
         if self.fine_tuned is not None:
-            if self.settings.output == "stages":
-                raise MisuseError("output=stages is for networks as they are, not for trained ones. Leave output out.")
+            if self.medium.visual and self.settings.output not in ("features", "logits"):
+                asked = f"output={self.settings.output}"
+                raise MisuseError(f"{asked} is for networks as they are, not for trained ones. Leave output out.")
             fitted = self.fine_tuned.fitted
             return fitted.method.backbone(fitted.arrays, self.settings.size, self.settings.resize)
+        if self.axes is not None:
+            return load_backbone(self.settings, self.axes)
         return local_module(self.settings) or imported(self.settings.medium.network)(self.settings)
+
+    def fit(self, train: Part, name: str = "") -> FeatureSource:
+        """The source with what its features take from train: for second order, the axes of channels.
+
+        Args:
+            train: The part.
+            name: The input that it makes features of; empty for the media of the release.
+        """
+        if self.settings.output != SECOND_ORDER or self.axes is not None or not self.medium.visual:
+            return self
+        if name not in ("", PHOTO.name):
+            raise MisuseError(f"{name}.output={SECOND_ORDER}: it is for the photos of a release. Leave it out.")
+        axes = axes_of_train(self.backbone, train, self.crop, self._store_root)
+        return FeatureSource(self.settings, self._store_root, axes=axes)
 
     @property
     def origin_known(self) -> bool:
@@ -112,6 +133,7 @@ class FeatureSource:
         crop, margin = self.crop
         cropped = {"crop": crop, "crop_margin": margin} if self._is_cropped else {}  # not for pictures of other inputs
         shown = {"views": self.settings.views, "embeddings": self.settings.embeddings}
+        shown |= {"output": self.settings.output} if self.settings.output != "features" else {}
         return {**self.backbone.about, **shown, **cropped}
 
     @property
@@ -261,7 +283,9 @@ class FeatureSource:
         from fieldmark.features.extraction import fill_store
 
         if self.settings.output == "logits":
-            raise MisuseError("output=logits is for recordings; photos have output=features or output=stages.")
+            raise MisuseError("output=logits is for recordings; photos have features, stages or second-order.")
+        if self.settings.output == SECOND_ORDER and self.axes is None:
+            raise ValueError("second-order features are fitted to train before they are used")
         views = views_of(self.backbone.preprocessing, self.settings.views)
         total: NDArray[np.float32] | None = None
         for number, view in enumerate(views, start=1):
@@ -300,20 +324,24 @@ def with_features(part: Part, name: str, features: NDArray[np.float32]) -> Part:
 GPU_DEVICES = ("/dev/nvidiactl", "/dev/dxg")
 
 
-def load_backbone(settings: FeatureSettings) -> Backbone | PackagedBackbone:
+def load_backbone(settings: FeatureSettings, axes: Axes | None = None) -> Backbone | PackagedBackbone:
     """Loads a backbone by name.
+
+    Args:
+        settings: Which.
+        axes: Those of its channels, for second-order features; without any, the network is loaded as it is.
 
     Raises:
         MisuseError: When there is no such network, or its weights cannot be downloaded.
         InputError: When a file of weights does not fit the network.
     """
     if runs_without_torch(settings) and not gpu_can_be_used():
-        return _packaged(settings)
+        return _packaged(settings) if axes is None else load_packaged(settings, axes)
     if settings.backbone in PACKAGED and settings.weights == "pretrained" and not installed("torch"):
         for engine in ("onnx", "onnxruntime"):
             require(engine, f"The backbone {settings.backbone}")
     module: Any = require("fieldmark.features.backbones", "Reading photos")
-    backbone: Backbone = module.load_torch_backbone(settings)
+    backbone: Backbone = module.load_torch_backbone(settings, axes)
     return backbone
 
 
