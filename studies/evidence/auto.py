@@ -2,11 +2,11 @@
 
 One cell for each set and seed: `linear` and `auto` on the same parts, their paired difference on test, whether auto's
 own estimate held the score on test, the 20 single chains that were best on the folds fitted and scored as well
-(regret), and the best score over time. Seeds draw the parts of fungi, Amanita (by specimen) and clips (by source recording); birds,
-snakes and camera traps keep the test of their source, and seeds draw val (not for snakes, which have one) and folds.
-Nothing is chosen on test. Ten minutes on one thread; features of later
-seeds were at hand, and other work shared the machine in part. BirdNET may have heard the clips. The best single chain
-in hindsight is the luckiest of many: regret against the one that is best in the mean of all seeds of its set is given
+(regret), and the best score over time. Seeds draw the parts of fungi, Amanita (by specimen) and clips (by source
+recording); birds, snakes and camera traps keep the test of their source, and seeds draw val (not for snakes, which have
+one) and folds. Nothing is chosen on test. Ten minutes on one thread; features of later seeds were at hand but for those
+in second order, and other work shared the machine in part. BirdNET may have heard the clips. The best single chain in
+hindsight is the luckiest of many: regret against the one that is best in the mean of all seeds of its set is given
 beside it.
 
     python -m studies.evidence.auto --processes 8 --store FEATURES --cells CELLS   makes what is missing, and sums up

@@ -15,8 +15,8 @@ METHODS = {
     "lda": {"shrinkage": 0.5},
     "ridge": {"l2": 0.1},
     "prototypes": {"shrinkage": 0.5, "borrow": 1.0},
-    "centroid": {},
     "knn": {"k": 3, "output": "stages"},
+    "centroid": {"output": "second-order"},
     "openset": {"score": "vim", "classifier_settings": "l2=0.01"},
 }
 

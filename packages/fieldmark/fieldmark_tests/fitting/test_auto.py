@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import wave
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import fieldmark
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import MisuseError
 from fieldmark.fitting import Auto, auto, candidates
-from fieldmark.fitting.auto_table import estimate_of
+from fieldmark.fitting.auto_table import LearningGain, estimate_of, learning_gain
 from fieldmark.fitting.candidates import Candidate, SearchCircumstances, candidates_for
 from fieldmark.fitting.chains import Chain, read_chain
 from fieldmark.fitting.train_folds import HeldOutFold
@@ -126,6 +127,28 @@ def test_the_estimate_has_the_error_of_the_test_in_its_interval(few, release, tm
     alone, small, large = (estimate_of(card, metric, units) for units in (None, 10, 10_000))
     widths = [one.high - one.low for one in (alone, large, small)]
     assert widths == sorted(widths) and widths[2] > 1.9 * widths[0]
+
+
+def card_of(result, metric, pseudo):
+    """A scorecard with these pseudo-values and their mean."""
+    card, values = result.scorecard, np.asarray(pseudo)
+    scored = {metric.name: replace(card.metrics[metric.name], value=float(values.mean()))}
+    return replace(card, metrics=scored, pseudo={metric.name: values})
+
+
+def test_the_gain_of_more_photos_follows_the_power_law_of_the_error(few, release, tmp_path):
+    result, _ = searched(release, tmp_path / "run", minutes=5)
+    metric = fieldmark.benchmark("folder").task.metrics[0]
+    rng = np.random.default_rng(0)
+    errors = {items: 2.0 * items**-0.5 for items in (40, 80, 100)}  # .32, .22, .2
+    more, less = (card_of(result, metric, 1 - errors[items] + rng.normal(0, 1e-9, 50)) for items in (80, 40))
+    gain = learning_gain(more, less, metric, (80, 40, 100))
+    assert gain.value == pytest.approx(errors[80] - errors[100], abs=1e-6) and gain.error < 1e-6
+    assert learning_gain(less, more, metric, (80, 40, 100)).value == 0
+    estimate = estimate_of(more, metric, None, gain)
+    assert estimate.value == pytest.approx(1 - errors[100], abs=1e-6) and estimate.gain == gain.value
+    wide = estimate_of(more, metric, None, LearningGain(gain.value, 0.05))
+    assert wide.high - wide.low > 0.19
 
 
 @pytest.mark.parametrize("given", [{"settings": {"size": 32}}, {"search": fieldmark.fitting.Search({})}])

@@ -155,7 +155,9 @@ class Backbone:
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def last_maps(self, decoded: Sequence[Any]) -> NDArray[np.float32]:
         """The maps of the last stage, photos x channels x positions, by the network as it is."""
-        maps: NDArray[np.float32] = LastMaps(self.network, self.name).forward_features(self.inputs(decoded)).cpu().numpy()
+        maps: NDArray[np.float32] = (
+            LastMaps(self.network, self.name).forward_features(self.inputs(decoded)).cpu().numpy()
+        )
         return maps
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]

@@ -167,7 +167,9 @@ class LiteNetwork:
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but engines, which another process starts for itself; the file may not lie there."""
-        return {name: self.__dict__[name] for name in ("variant", "weights", "output", "axes")} | {"tensors": self.tensors}
+        return {name: self.__dict__[name] for name in ("variant", "weights", "output", "axes")} | {
+            "tensors": self.tensors
+        }
 
     def engine(self, size_px: int) -> QuickestEngine:
         """What runs the network on photos of a size: ONNX Runtime, or OpenVINO where that is quicker."""

@@ -67,7 +67,7 @@ def load_embedder(settings: FeatureSettings) -> Embedder:
     """
     if settings.backbone == "logmel" and settings.output == "features":
         return LogMelStatistics()
-    if settings.backbone == "birdnet":
+    if settings.backbone == "birdnet" and settings.output in ("features", "logits"):
         from fieldmark.features.birdnet import BirdNet
 
         return BirdNet()

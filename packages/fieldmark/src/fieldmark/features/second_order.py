@@ -39,12 +39,12 @@ def axes_of(maps: Iterable[NDArray[np.float32]]) -> Axes:
     Args:
         maps: Last maps of a network, photos x channels x positions.
     """
-    count, total, products = 0, np.float64(0), np.float64(0)
+    count, total, products = 0, np.zeros(1), np.zeros((1, 1))
     for block in maps:
         positions = block.transpose(0, 2, 1).reshape(-1, block.shape[1]).astype(np.float64)
         count += len(positions)
         total, products = total + positions.sum(axis=0), products + positions.T @ positions
-    mean = np.atleast_1d(total / count)
+    mean = total / count
     variances, directions = np.linalg.eigh(products / count - np.outer(mean, mean))
     variances, directions = variances[::-1][:AXES], directions[:, ::-1][:, :AXES]
     kept = variances > LEAST_VARIANCE * variances[0]
@@ -73,34 +73,34 @@ def onnx_nodes(at: str, axes: Axes) -> tuple[list[Any], dict[str, NDArray[Any]]]
 
     number = axes.shape[1]
     places, factors = triangle(number)
-    eye = np.eye(number, dtype=np.float32)
     held: dict[str, NDArray[Any]] = {
-        "axes": np.ascontiguousarray(axes.T)[:, :, None, None],
-        "by position": np.array([0, number, -1]),
-        "flat": np.array([0, number**2]),
-        "positions": np.array([1, 2]),
-        "places": places,
-        "factors": factors,
-        "half": np.float32(0.5),
-        "identity times 1.5": 1.5 * eye,
+        "pairs.axes": np.ascontiguousarray(axes.T)[:, :, None, None],
+        "pairs.by_position": np.array([0, number, -1]),
+        "pairs.flat": np.array([0, number**2]),
+        "pairs.positions": np.array([1, 2]),
+        "pairs.places": places,
+        "pairs.factors": factors,
+        "pairs.half": np.array(0.5, dtype=np.float32),
+        "pairs.identity": 1.5 * np.eye(number, dtype=np.float32),
     }
     nodes: list[Any] = []
 
-    def node(operator: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        nodes.append(onnx.helper.make_node(operator, inputs, [output], **attributes))
-        return output
+    def node(operator: str, *inputs: str, **attributes: Any) -> str:
+        nodes.append(onnx.helper.make_node(operator, list(inputs), [f"pairs.{len(nodes)}"], **attributes))
+        return f"pairs.{len(nodes) - 1}"
 
-    turned = node("Reshape", [node("Conv", [at, "axes"], "turned maps"), "by position"], "turned")
-    products = node("MatMul", [turned, node("Transpose", [turned], "positions first", perm=[0, 2, 1])], "products")
-    size = node("ReduceSum", [node("Mul", [turned, turned], "squares"), "positions"], "trace", keepdims=1)
-    root, inverse = node("Div", [products, size], "root 0"), ""
-    for turn in range(1, TURNS + 1):
-        product = node("MatMul", [inverse, root], f"product {turn}") if inverse else root
-        step = node("Sub", ["identity times 1.5", node("Mul", [product, "half"], f"half {turn}")], f"step {turn}")
-        root = node("MatMul", [root, step], f"root {turn}")
-        inverse = node("MatMul", [step, inverse], f"inverse {turn}") if inverse else step
-    chosen = node("Gather", [node("Reshape", [root, "flat"], "flat root"), "places"], "triangle", axis=1)
-    node("LpNormalization", [node("Mul", [chosen, "factors"], "weighted")], "features", axis=1, p=2)
+    turned = node("Reshape", node("Conv", at, "pairs.axes"), "pairs.by_position")
+    products = node("MatMul", turned, node("Transpose", turned, perm=[0, 2, 1]))
+    size = node("ReduceSum", node("Mul", turned, turned), "pairs.positions", keepdims=1)
+    root, inverse = node("Div", products, size), ""
+    for _ in range(TURNS):
+        product = node("MatMul", inverse, root) if inverse else root
+        step = node("Sub", "pairs.identity", node("Mul", product, "pairs.half"))
+        root = node("MatMul", root, step)
+        inverse = node("MatMul", step, inverse) if inverse else step
+    chosen = node("Gather", node("Reshape", root, "pairs.flat"), "pairs.places", axis=1)
+    unit = node("LpNormalization", node("Mul", chosen, "pairs.factors"), axis=1, p=2)
+    nodes.append(onnx.helper.make_node("Identity", [unit], ["features"]))
     return nodes, held
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.errors import FieldmarkError, MisuseError
 from fieldmark.fitting.auto_table import (
+    NO_GAIN,
     AutoSearched,
     BestSoFar,
     LearningGain,
@@ -372,9 +373,7 @@ class AutoSearch:
             interrupted=self.interrupted,
         )
 
-    def _estimate(
-        self, members: Sequence[ChainResult], measured: Sequence[int], done: Sequence[int]
-    ) -> NestedEstimate:
+    def _estimate(self, members: Sequence[ChainResult], measured: Sequence[int], done: Sequence[int]) -> NestedEstimate:
         """The score of what is chosen without a fold on that fold, all measured folds together."""
         answers = []
         for fold in measured:
@@ -389,11 +388,11 @@ class AutoSearch:
     def _learning_gain(self, member: ChainResult, folds: Sequence[int]) -> LearningGain:
         """What the first member of the choice gains by learning from all of train; 0 where the time is spent."""
         assert self.metric is not None
-        none, chain, train = LearningGain(0.0, 0.0), member.candidate.chain, self.train
+        chain, train = member.candidate.chain, self.train
         seconds = member.seconds_of_a_fold()
         asked = [fold for number, fold in enumerate(folds, start=1) if self._affordable(number * seconds)]
         if not (self.metric.is_share and self.metric.higher_is_better) or self.interrupted or not asked:
-            return none
+            return NO_GAIN
         configured = configured_method(chain.method, chain.settings, train.seed)
         half = train.answered(configured, chain.steps or self.steps, half=True)
         cells = [half.cells[fold] for fold in asked]
@@ -401,10 +400,10 @@ class AutoSearch:
             "what more photos are worth", cells, lambda one: one.answer(self.opened), keep_going=True
         ):
             if outcome.problem is not None:
-                return none
+                return NO_GAIN
         more, less = (train.score(one.read(asked), self.metric, asked) for one in (member.answered, half))
-        learned = [float(np.mean([train.learned_from(fold, half=only) for fold in asked])) for only in (False, True)]
-        return learning_gain(more, less, self.metric, (*learned, len(self.opened.view.train) + train.of_val))
+        many, few = (float(np.mean([train.learned_from(fold, half=only) for fold in asked])) for only in (False, True))
+        return learning_gain(more, less, self.metric, (many, few, len(self.opened.view.train) + train.of_val))
 
     def _chain(self, choice: ChosenChains) -> Chain:
         """What is fitted in the end."""

@@ -81,8 +81,11 @@ class LearningGain:
     error: float
 
 
+NO_GAIN = LearningGain(0.0, 0.0)
+
+
 def estimate_of(
-    card: Scorecard, metric: Metric, test_units: int | None, gain: LearningGain = LearningGain(0.0, 0.0)
+    card: Scorecard, metric: Metric, test_units: int | None, gain: LearningGain = NO_GAIN
 ) -> NestedEstimate:
     """The estimate that a score of held-out answers gives for a test of so many units."""
     value, pseudo = card.metrics[metric.name].value + gain.value, card.pseudo.get(metric.name)
@@ -100,13 +103,14 @@ def learning_gain(more: Scorecard, less: Scorecard, metric: Metric, items: tuple
     Where more items did not help, none is expected of more still.
 
     Args:
-        more, less: What it scores on the same units, learning from more and from fewer items.
+        more: What it scores learning from many items.
+        less: The same units, learning from fewer.
         metric: The share.
         items: From how many items each of the two learned, and from how many the final model does.
     """
     errors = [1 - card.metrics[metric.name].value for card in (more, less)]
     if not 0 < errors[0] < errors[1]:
-        return LearningGain(0.0, 0.0)
+        return NO_GAIN
     doublings = np.log(items[2] / items[0]) / np.log(items[0] / items[1])
     value = errors[0] * (1 - (errors[0] / errors[1]) ** doublings)
     pseudo = [card.pseudo.get(metric.name) for card in (more, less)]

@@ -344,7 +344,11 @@ def _load(path: str | Path, given_method: Any = None, own_backbone: GivenBackbon
             for name, one in data.get("encoders", {}).items()
         }
         axes = _own(arrays, AXES_PREFIX) if _has_axes(features) else {}
-        apart = (STEP_PREFIX, *(f"{AXES_PREFIX}{name}" for name in axes), *(f"{INPUT_PREFIX}{name}." for name in encoders))
+        apart = (
+            STEP_PREFIX,
+            *(f"{AXES_PREFIX}{name}" for name in axes),
+            *(f"{INPUT_PREFIX}{name}." for name in encoders),
+        )
         learned = {name: array for name, array in arrays.items() if not name.startswith(apart)}
         return Model(
             name=name,

@@ -24,7 +24,7 @@ from fieldmark.features.given_backbones import GivenBackbone, process_store
 from fieldmark.features.local_modules import local_module
 from fieldmark.features.packaged import PackagedBackbone, load_packaged, runs_without_torch
 from fieldmark.features.photos import views_of
-from fieldmark.features.second_order import SECOND_ORDER, Axes
+from fieldmark.features.second_order import PHOTOS, SECOND_ORDER, Axes
 from fieldmark.features.settings import OWN, PACKAGED, FeatureSettings
 from fieldmark.features.store import FeatureStore, default_store
 from fieldmark.methods.base import NOT_STATED, media_of
@@ -154,6 +154,8 @@ class FeatureSource:
         """What a person should know who uses these features: terms that are not free, and what was incomplete."""
         whole = len(self._is_cropped) - sum(self._is_cropped.values())
         told = [remark_on_whole(self.crop[0], whole, len(self._is_cropped))] if whole else []
+        if self.axes is not None:
+            told.append(f"Second-order features have their axes from {PHOTOS} photos of train at most, without labels.")
         told += [*self._remark_on_precision, *getattr(self.backbone, "remarks", ())]
         if self._cut_short:
             from fieldmark.features.sounds import remark_on_cut
