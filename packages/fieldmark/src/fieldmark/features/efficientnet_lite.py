@@ -200,7 +200,7 @@ def onnx_graph(
         variant: Which network.
         tensors: Its weights.
         output: "features" and logits; or in place of both the means of the last two "stages", each of unit length, the
-            "maps" of the last one, or these in "second-order" (`features.second_order`).
+            "maps" of the last one, or these in "second-order" beside plain features (`features.second_order`).
         axes: Those of second order.
     """
     onnx: Any = require("onnx", "A packaged backbone")
@@ -209,7 +209,7 @@ def onnx_graph(
     nodes, at, kept = [], "pixels", ""
     ends: dict[int, str] = {}
     for one in variant.convolutions():
-        if output != "features" and one.weight == "conv_head":
+        if output in ("stages", "maps") and one.weight == "conv_head":
             break
         kept = at if one.begins else kept
         inputs = [at, f"{one.weight}.weight"]
@@ -240,7 +240,9 @@ def onnx_graph(
         held["by position"] = np.array([0, 0, -1])
         nodes.append(make.make_node("Reshape", [at, "by position"], ["features"]))
     elif axes is not None:
-        further, arrays_of_axes = onnx_nodes(at, axes)
+        nodes.append(make.make_node("GlobalAveragePool", [at], ["pooled"]))
+        nodes.append(make.make_node("Flatten", ["pooled"], ["plain"]))
+        further, arrays_of_axes = onnx_nodes(ends[len(STAGES) - 1], "plain", axes)
         nodes, held = nodes + further, held | arrays_of_axes
     else:
         nodes += [

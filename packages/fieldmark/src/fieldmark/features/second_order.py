@@ -1,4 +1,4 @@
-"""Second-order pooling: which channels of the last maps of a network go together, in place of their means.
+"""Second-order pooling: which channels of the last maps of a network go together, beside its plain features.
 
 After Lin, RoyChowdhury and Maji, "Bilinear CNN models for fine-grained visual recognition" (2015), with the matrix root
 of Li and others, "Towards faster training of global covariance pooling networks by iterative matrix square root
@@ -7,7 +7,8 @@ normalization" (2018):
 1. the channels are turned to the principal axes of photos of train, each divided by the fourth root of its variance;
 2. the products of each two axes are averaged over the positions of a photo;
 3. of the matrix of these the root is taken, by Newton and Schulz, which spreads what few strong axes would hold;
-4. its upper triangle, off the diagonal times the root of two, is brought to unit length.
+4. its upper triangle, off the diagonal times the root of two, is brought to unit length;
+5. so are the plain features, which stand behind it.
 
 The axes are those of the release that a model is fitted to; no labels are needed for them.
 """
@@ -24,7 +25,8 @@ from numpy.typing import NDArray
 SECOND_ORDER: Literal["second-order"] = "second-order"
 Axes = NDArray[np.float32]
 
-# So many axes give 2,080 features. Chosen by cross-validation on train of six real sets, as is the fourth root.
+# So many axes give 2,080 features beside the plain ones. Chosen by cross-validation on train of six real sets, as is the
+# fourth root.
 AXES = 64
 # What axes vary by less than this share of the first is noise.
 LEAST_VARIANCE = 1e-6
@@ -62,12 +64,13 @@ def triangle(axes: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     return row * axes + column, np.where(row == column, 1, np.sqrt(2)).astype(np.float32)
 
 
-def onnx_nodes(at: str, axes: Axes) -> tuple[list[Any], dict[str, NDArray[Any]]]:
-    """Nodes that make `features` of maps, and the arrays they hold.
+def onnx_nodes(maps: str, plain: str, axes: Axes) -> tuple[list[Any], dict[str, NDArray[Any]]]:
+    """Nodes that make `features` of maps and plain features, and the arrays they hold.
 
     Args:
-        at: The name of the maps, photos x channels x height x width.
-        axes: The axes of their channels.
+        maps: The name of the maps, photos x channels x height x width.
+        plain: The name of the plain features.
+        axes: The axes of the channels.
     """
     import onnx
 
@@ -89,7 +92,7 @@ def onnx_nodes(at: str, axes: Axes) -> tuple[list[Any], dict[str, NDArray[Any]]]
         nodes.append(onnx.helper.make_node(operator, list(inputs), [f"pairs.{len(nodes)}"], **attributes))
         return f"pairs.{len(nodes) - 1}"
 
-    turned = node("Reshape", node("Conv", at, "pairs.axes"), "pairs.by_position")
+    turned = node("Reshape", node("Conv", maps, "pairs.axes"), "pairs.by_position")
     products = node("MatMul", turned, node("Transpose", turned, perm=[0, 2, 1]))
     size = node("ReduceSum", node("Mul", turned, turned), "pairs.positions", keepdims=1)
     root, inverse = node("Div", products, size), ""
@@ -99,17 +102,18 @@ def onnx_nodes(at: str, axes: Axes) -> tuple[list[Any], dict[str, NDArray[Any]]]
         root = node("MatMul", root, step)
         inverse = node("MatMul", step, inverse) if inverse else step
     chosen = node("Gather", node("Reshape", root, "pairs.flat"), "pairs.places", axis=1)
-    unit = node("LpNormalization", node("Mul", chosen, "pairs.factors"), axis=1, p=2)
-    nodes.append(onnx.helper.make_node("Identity", [unit], ["features"]))
+    units = [node("LpNormalization", one, axis=1, p=2) for one in (node("Mul", chosen, "pairs.factors"), plain)]
+    nodes.append(onnx.helper.make_node("Concat", units, ["features"], axis=1))
     return nodes, held
 
 
-def pooled(maps: Any, axes: Any) -> Any:
-    """The same of maps in torch.
+def pooled(maps: Any, plain: Any, axes: Any) -> Any:
+    """The same in torch.
 
     Args:
         maps: Photos x channels x positions.
-        axes: The axes of their channels.
+        plain: The plain features.
+        axes: The axes of the channels.
     """
     import torch
 
@@ -121,4 +125,5 @@ def pooled(maps: Any, axes: Any) -> Any:
         root, inverse = root @ step, step @ inverse
     places, factors = triangle(axes.shape[1])
     flat = root.flatten(1)[:, torch.from_numpy(places).to(root.device)]
-    return torch.nn.functional.normalize(flat * torch.from_numpy(factors).to(root.device), dim=1)
+    products = flat * torch.from_numpy(factors).to(root.device)
+    return torch.cat([torch.nn.functional.normalize(each.float(), dim=1) for each in (products, plain)], dim=1)

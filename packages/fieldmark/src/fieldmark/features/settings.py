@@ -66,8 +66,9 @@ class FeatureSettings(Settings):
         embeddings: "plain", or "quantized" to 8 bits of each coordinate of the unit-length features, as the organizers
             of FungiTastic store theirs.
         output: "features"; for photos "stages", the means of the last two stages of a network, each of unit length, or
-            "second-order", which channels of its last stage go together (`features.second_order`), on axes from
-            photos of train; or "logits", for recordings: what the classifier says that a backbone was trained with.
+            "second-order", its features and which channels of its last stage go together, on axes from photos of train
+            (`features.second_order`); or "logits", for recordings: what the classifier says that a backbone was
+            trained with.
         crop: Which part of a photo is shown: what a finder sees ("saliency", "sam", "yolox", "detector": see
             `features.finders`) or a detector that was trained on boxes (a file ending in .detector), "masks" or "boxes"
             (those of the release), or "none" for all of it. Empty shows all of

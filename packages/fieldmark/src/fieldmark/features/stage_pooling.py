@@ -29,11 +29,12 @@ class PooledStages(torch.nn.Module):  # type: ignore[misc]
         """What the features depend on besides the weights."""
         return [self.output]
 
-    def pooled(self, maps: list[Any]) -> Any:
+    def pooled(self, maps: list[Any], last: Any) -> Any:
         """The features of photos.
 
         Args:
             maps: Photos x channels x positions of each of the last stages.
+            last: What the network makes of the last of them.
         """
         raise NotImplementedError
 
@@ -59,11 +60,11 @@ class PooledStages(torch.nn.Module):  # type: ignore[misc]
 
         hooks = [stage.register_forward_hook(keep) for stage in self._stages()]
         try:
-            self.network.forward_features(batch)
+            last = self.network.forward_features(batch)
         finally:
             for hook in hooks:
                 hook.remove()
-        return self.pooled(made)
+        return self.pooled(made, last)
 
     def forward_head(self, features: Any, pre_logits: bool = True) -> Any:
         """What `forward_features` gives, which is pooled already."""
@@ -83,7 +84,7 @@ class StageMeans(PooledStages):
 
     output, stages = "stages", 2
 
-    def pooled(self, maps: list[Any]) -> Any:
+    def pooled(self, maps: list[Any], last: Any) -> Any:
         return torch.cat([torch.nn.functional.normalize(one.mean(2), dim=1) for one in maps], dim=1)
 
 
@@ -92,12 +93,12 @@ class LastMaps(PooledStages):
 
     output = MAPS
 
-    def pooled(self, maps: list[Any]) -> Any:
+    def pooled(self, maps: list[Any], last: Any) -> Any:
         return maps[-1].float()
 
 
 class SecondOrder(PooledStages):
-    """The last stage in second order (`features.second_order`)."""
+    """The last stage in second order, beside the plain features (`features.second_order`)."""
 
     output = "second-order"
 
@@ -110,5 +111,5 @@ class SecondOrder(PooledStages):
     def recipe(self) -> list[Any]:
         return [self.output, self.digest]
 
-    def pooled(self, maps: list[Any]) -> Any:
-        return pooled(maps[-1], self.axes)
+    def pooled(self, maps: list[Any], last: Any) -> Any:
+        return pooled(maps[-1], self.network.forward_head(last, pre_logits=True), self.axes)
