@@ -78,7 +78,8 @@ def make_cell(job: Job) -> str:
 
     data, scratch = job.root / SETS[job.name], job.root / "runs" / f"{job.name}-{job.seed}"
     given: dict[str, Any] = {"seed": job.seed, "store": job.store, "overwrite": True}
-    default = fit("folder", data, "linear", scratch / "linear", **given)
+    plain = {"output": "features"}  # as `linear` had them by default before there was `auto`
+    default = fit("folder", data, "linear", scratch / "linear", settings=plain, **given)
     found = fit("folder", data, "auto", scratch / "auto", auto=Auto(minutes=job.minutes), **given)
     told = json.loads((scratch / "auto" / "auto.json").read_text())
     singles = {}

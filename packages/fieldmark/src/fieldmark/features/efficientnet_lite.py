@@ -181,8 +181,9 @@ class LiteNetwork:
                 "openvino": lambda: openvino_from_onnx(graph(), size_px, HALF, HALF),
             }
             there = {name: make for name, make in makers.items() if installed(name)}
-            # Axes change no engine's speed.
-            fingerprint = lambda: tensors_digest(self.tensors, [size_px, *self.recipe[:1]])  # noqa: E731
+            # What is quickest for a network is so whatever is made of its maps.
+            recipe = [size_px, "stages"] if self.output == "stages" else [size_px]
+            fingerprint = lambda: tensors_digest(self.tensors, recipe)  # noqa: E731
             engines[size_px] = QuickestEngine(fingerprint, there)
         return engines[size_px]
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from fieldmark.features.second_order import SECOND_ORDER
 from fieldmark.features.settings import PACKAGED
 from fieldmark.fitting.chains import Chain
 from fieldmark.fitting.fit_part import readable_inputs
@@ -24,6 +25,8 @@ from fieldmark.views.open_benchmark import Opened
 HEADS = ("centroid", "lda", "prototypes", "linear", "ridge", "knn")
 # In later groups of features, the heads that were best so far are tried.
 HEADS_KEPT = 3
+# Features as methods take them that do not ask for second order.
+PLAIN = {"output": "features"}
 
 
 @dataclass(frozen=True)
@@ -113,17 +116,17 @@ def photo_candidates(there: SearchCircumstances) -> Iterator[Candidate]:
     """One label for each photo: heads on features of packaged networks, at several sizes, views and crops."""
     for settings in _photo_features(there.encoders):
         yield from _headed(settings)
-        if settings == {} and there.inputs:
+        if settings == PLAIN and there.inputs:
             # What is known besides the photo, alone and together with it.
             yield Candidate(Chain("fusion", {}), "metadata", 0.02)
             if find_spec("lightgbm"):
                 yield Candidate(Chain("tabular", {}), "metadata", 0.02)
-        if settings == {} and there.domains:
-            yield Candidate(Chain("align", {}), _group({}), 0.02)
-        if settings == {} and there.unlabeled:
+        if settings == PLAIN and there.domains:
+            yield Candidate(Chain("align", {}), _group(PLAIN), 0.02)
+        if settings == PLAIN and there.unlabeled:
             coarse = ("prototypes-coarse",) if there.coarse else ()
             for name in (*coarse, "prototypes-unlabeled", "label-propagation", "pseudo-label", "self-training"):
-                yield Candidate(Chain(name, {}), _group({}), 0.05)
+                yield Candidate(Chain(name, {}), _group(PLAIN), 0.05)
     if there.gpu:
         yield Candidate(Chain("finetune", {}), "finetune", 0.2)
 
@@ -176,32 +179,29 @@ QUESTIONS: Registry[Declared] = Registry(
 
 
 def _photo_features(encoders: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Settings of features from cheap to costly; those of {} are the defaults."""
-    yield {"size": 160}
-    yield {}
-    yield {"output": "second-order"}
-    yield {"output": "stages"}
+    """Settings of features from cheap to costly; what is pooled how is always said."""
+    plain, pairs, stages = PLAIN, {"output": SECOND_ORDER}, {"output": "stages"}
+    yield {"size": 160, **plain}
+    yield plain
+    yield pairs
+    yield stages
     yield from ({"backbone": folder} for folder in encoders)
     at_hand = [name for name, (package, _) in PACKAGED.items() if find_spec(package)]
     larger = [name for name in reversed(at_hand) if name != "efficientnet_lite0"]
-    yield from ({"backbone": name} for name in larger)
-    yield from ({"backbone": name, "output": "second-order"} for name in larger)
-    yield from ({"backbone": name, "output": "stages"} for name in larger)
-    yield {"size": 288}
-    yield {"views": "flips"}
+    for output in (plain, pairs, stages):
+        yield from ({"backbone": name, **output} for name in larger)
+    yield {"size": 288, **plain}
+    yield {"views": "flips", **plain}
     if larger:
-        yield {"backbone": larger[0], "size": 320}
-        yield {"backbone": larger[0], "size": 320, "output": "second-order"}
-        yield {"backbone": larger[0], "size": 320, "output": "stages"}
-        yield {"backbone": larger[0], "views": "flips"}
-        yield {"backbone": larger[0], "size": 320, "views": "flips", "output": "second-order"}
-    yield {"crop": "saliency"}
-    yield {"crop": "saliency", "output": "second-order"}
+        at_320 = {"backbone": larger[0], "size": 320}
+        yield from (at_320 | output for output in (plain, pairs, stages))
+        yield {"backbone": larger[0], "views": "flips", **plain}
+        yield {**at_320, "views": "flips", **pairs}
+    yield from ({"crop": "saliency", **output} for output in (plain, pairs))
     if larger:
-        yield {"backbone": larger[0], "crop": "saliency"}
+        yield {"backbone": larger[0], "crop": "saliency", **plain}
     if find_spec("zamba"):
-        yield {"crop": "yolox"}
-        yield {"crop": "yolox", "output": "second-order"}
+        yield from ({"crop": "yolox", **output} for output in (plain, pairs))
 
 
 def _headed(settings: Mapping[str, Any]) -> Iterator[Candidate]:
@@ -212,7 +212,9 @@ def _headed(settings: Mapping[str, Any]) -> Iterator[Candidate]:
 
 
 def _group(settings: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key} {value}" for key, value in settings.items()) or "default features"
+    return (
+        ", ".join(f"{key} {value}" for key, value in settings.items() if (key, value) not in PLAIN.items()) or "plain"
+    )
 
 
 def _has_gpu() -> bool:

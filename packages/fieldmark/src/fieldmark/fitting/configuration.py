@@ -16,7 +16,7 @@ from fieldmark.methods.estimators import Estimator, estimator_name, is_estimator
 from fieldmark.models import feature_source
 from fieldmark.models.supply import InputEncoder, Supply, feature_inputs, table_inputs
 from fieldmark.settings import configure
-from fieldmark.tables.inputs import Input
+from fieldmark.tables.inputs import PHOTO_INPUT, Input
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,9 @@ class Configured:
             name = input_of(key)
             if name and encoder_of(self._declared(declared, name).extractor):
                 continue
-            usual = {"backbone": declared[name].extractor if name else main}
-            made[key] = configure({**usual, **self.method.feature_defaults, **given}, FeatureSettings)[0]
+            backbone = given.get("backbone", declared[name].extractor if name else main)
+            looked_at = self.method.usual_features(backbone if name in ("", PHOTO_INPUT.name) else "")
+            made[key] = configure({"backbone": backbone, **looked_at, **given}, FeatureSettings)[0]
         return made
 
     def encoders(self, declared: Mapping[str, Input], store: Path | None = None) -> dict[str, InputEncoder]:

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from fieldmark.benchmarks.declarations import LearnsFrom, Sees
 from fieldmark.errors import MisuseError
 from fieldmark.features.embeddings import unit_rows
+from fieldmark.features.second_order import SECOND_ORDER
+from fieldmark.features.settings import PACKAGED
 from fieldmark.questions.targets import PairTargets, Shape
 from fieldmark.registry import imported_anew
 from fieldmark.runs.label_scores import LabelScores, Scale
@@ -78,6 +80,8 @@ class Method(Settings, ABC):
         targets: In which shapes it can take labels (`questions.targets`).
         wants_unknown: Whether it is shown the unknown items of val.
         feature_defaults: Settings of features that it wants unless others are given.
+        second_order: Whether it wants photos in second order where a packaged network looks at them and nothing else is
+            said: on real photos, heads were better for it (docs/results.md).
         trains_network: Whether it trains a network that others can take features from (`backbone`).
         search_space: Settings worth choosing by cross-validation (`--search auto`), each with its values in the order
             of preference among equals.
@@ -92,11 +96,22 @@ class Method(Settings, ABC):
     targets: ClassVar[tuple[Shape, ...]] = ("codes", "pairs")
     wants_unknown: ClassVar[bool] = False
     feature_defaults: ClassVar[Mapping[str, Any]] = {}
+    second_order: ClassVar[bool] = False
     trains_network: ClassVar[bool] = False
     search_space: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     exportable: ClassVar[bool] = False
     follows_from_task: ClassVar[tuple[str, ...]] = ()
     added_settings: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def usual_features(cls, backbone: str) -> dict[str, Any]:
+        """Settings of features where no others are given.
+
+        Args:
+            backbone: What makes them.
+        """
+        output = {"output": SECOND_ORDER} if cls.second_order and backbone in PACKAGED else {}
+        return {**output, **cls.feature_defaults}
 
     @property
     def options(self) -> dict[str, Any]:

@@ -39,6 +39,7 @@ class Centroid(OnFeatures):
     lengths: str = setting("unit", choices=LENGTHS)
     absent: str = setting("never", choices=("never", "zero"))
 
+    second_order: ClassVar[bool] = True
     scale: ClassVar[Scale] = "logit"
 
     def fit(self, view: View) -> Fitted:

@@ -13,7 +13,7 @@ from fieldmark.methods.base import Arrays, ChosenSetting, Method, Need, input_of
 from fieldmark.questions.targets import Shape
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.settings import configure, parse_pairs
-from fieldmark.tables.inputs import MEDIA_INPUTS, Input
+from fieldmark.tables.inputs import MEDIA_INPUTS, PHOTO_INPUT, Input
 from fieldmark.tables.labels import Labels
 from fieldmark.views.parts import Part, View
 
@@ -91,7 +91,11 @@ class EnsembleMember:
         settled = self.method.for_release(inputs)
         before, after = self.method.options, settled.options
         changed = {key: value for key, value in after.items() if before.get(key) != value}
-        return replace(self, method=settled, given={**self.given, **changed})
+        usual: dict[str, Any] = {}
+        if PHOTO_INPUT.name in inputs and "output" not in self.features:
+            usual = settled.usual_features(str(self.features.get("backbone", PHOTO_INPUT.extractor)))
+        given, features = {**self.given, **changed, **usual}, {**usual, **self.features}
+        return replace(self, method=settled, given=given, features=features)
 
     def shown(self, part: Part) -> Part:
         """A part with the features that it needs, under the names it knows, and no others."""

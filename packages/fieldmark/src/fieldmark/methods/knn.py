@@ -46,6 +46,7 @@ class NearestNeighbors(OnFeatures):
     floor: float = setting(0.01, above=0, below=1)
     lengths: str = setting("unit", choices=LENGTHS)
 
+    second_order: ClassVar[bool] = True
     scale: ClassVar[Scale] = "log_probability"
     search_space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "k": (10, 1, 3, 5, 20, 40),

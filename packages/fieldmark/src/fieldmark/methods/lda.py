@@ -31,6 +31,7 @@ class Discriminant(OnFeatures):
 
     shrinkage: float = setting(0.0, least=0, most=1)
 
+    second_order: ClassVar[bool] = True
     scale: ClassVar[Scale] = "logit"
     search_space: ClassVar[Mapping[str, tuple[Any, ...]]] = {"shrinkage": SHARES}
 

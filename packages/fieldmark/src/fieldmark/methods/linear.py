@@ -75,6 +75,7 @@ class Linear(OnFeatures):
     inputs: str = ""
     several: bool = False
 
+    second_order: ClassVar[bool] = True
     search_space: ClassVar[Mapping[str, tuple[Any, ...]]] = {"l2": STRENGTHS}
     added_settings: ClassVar[tuple[str, ...]] = ("inputs", "several")
     follows_from_task: ClassVar[tuple[str, ...]] = ("several",)

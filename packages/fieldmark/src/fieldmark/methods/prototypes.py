@@ -53,6 +53,7 @@ class Prototypes(OnFeatures):
     measure: str = setting("distance", choices=MEASURES)
     power: float = setting(1.0, above=0, most=1)
 
+    second_order: ClassVar[bool] = True
     scale: ClassVar[Scale] = "logit"
     search_space: ClassVar[Mapping[str, tuple[Any, ...]]] = {"shrinkage": SHARES, "borrow": (1.0, 0.5, 2.0, 4.0)}
 

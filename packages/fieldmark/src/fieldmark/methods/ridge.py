@@ -34,6 +34,7 @@ class Ridge(OnFeatures):
 
     l2: float = setting(0.0, least=0)
 
+    second_order: ClassVar[bool] = True
     scale: ClassVar[Scale] = "logit"
     search_space: ClassVar[Mapping[str, tuple[Any, ...]]] = {"l2": STRENGTHS[::-1]}
 
