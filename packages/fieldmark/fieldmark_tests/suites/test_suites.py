@@ -113,7 +113,7 @@ def test_a_result_is_the_score_of_the_same_fit_and_readable_without_fieldmark(da
     fitted = fieldmark.fit("folder", data / "first", "knn", tmp_path / "run", settings=settings)
     assert told["scorecard"]["metrics"] == fitted.scorecard.to_json()["metrics"]
     assert told["values_per_unit"] == pytest.approx(list(fitted.scorecard.pseudo["macro_f1_all"]), rel=1e-5)
-    assert told["cost"]["parameters"] > 4e6 and told["cost"]["features"] == 1280 and told["cost"]["memory_mib"] >= 0
+    assert told["cost"]["parameters"] > 4e6 and told["cost"]["features"] > 1280 and told["cost"]["memory_mib"] >= 0
     assert path.stat().st_size < 20_000
     assert str(data) not in path.read_text()  # what is shared tells nothing of the machine
 

@@ -25,8 +25,8 @@ from fieldmark.views.open_benchmark import Opened
 HEADS = ("centroid", "lda", "prototypes", "linear", "ridge", "knn")
 # In later groups of features, the heads that were best so far are tried.
 HEADS_KEPT = 3
-# Features as methods take them that do not ask for second order.
-PLAIN = {"output": "features"}
+# Features as they are, and in second order.
+PLAIN, PAIRS = {"output": "features"}, {"output": SECOND_ORDER}
 
 
 @dataclass(frozen=True)
@@ -121,12 +121,14 @@ def photo_candidates(there: SearchCircumstances) -> Iterator[Candidate]:
             yield Candidate(Chain("fusion", {}), "metadata", 0.02)
             if find_spec("lightgbm"):
                 yield Candidate(Chain("tabular", {}), "metadata", 0.02)
-        if settings == PLAIN and there.domains:
-            yield Candidate(Chain("align", {}), _group(PLAIN), 0.02)
-        if settings == PLAIN and there.unlabeled:
+        if settings == PAIRS and there.domains:
+            for further in ({}, {"size": 320}):
+                zooms = {**further, "views": "zooms", **PAIRS}
+                yield Candidate(Chain("align", zooms), _group(zooms), 0.02)
+        if settings == PAIRS and there.unlabeled:
             coarse = ("prototypes-coarse",) if there.coarse else ()
             for name in (*coarse, "prototypes-unlabeled", "label-propagation", "pseudo-label", "self-training"):
-                yield Candidate(Chain(name, {}), _group(PLAIN), 0.05)
+                yield Candidate(Chain(name, {}), _group(PAIRS), 0.05)
     if there.gpu:
         yield Candidate(Chain("finetune", {}), "finetune", 0.2)
 
@@ -180,7 +182,7 @@ QUESTIONS: Registry[Declared] = Registry(
 
 def _photo_features(encoders: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Settings of features from cheap to costly; what is pooled how is always said."""
-    plain, pairs, stages = PLAIN, {"output": SECOND_ORDER}, {"output": "stages"}
+    plain, pairs, stages = PLAIN, PAIRS, {"output": "stages"}
     yield {"size": 160, **plain}
     yield plain
     yield pairs

@@ -49,7 +49,15 @@ ARRAYS, ANSWERS, MEDIA = "arrays.safetensors", "answers.parquet", "media"
 LENGTH_BYTES = 8
 TAIL = 3000
 # What a method declares once and for all, and what follows from its settings.
-DECLARED = ("sees", "learns_from", "targets", "wants_unknown", "feature_defaults", "follows_from_task")
+DECLARED = (
+    "sees",
+    "learns_from",
+    "targets",
+    "wants_unknown",
+    "feature_defaults",
+    "second_order",
+    "follows_from_task",
+)
 SETTLED = ("external_data", "license", "learns_from_val", "network_name", "chooses_on_val", "open_inputs", "scale")
 
 

@@ -78,6 +78,9 @@ class Align(OnFeatures):
     dimensions: int = setting(512, least=2)
     asked: str = ""
 
+    second_order: ClassVar[bool] = True
+    # The plant is small on a tall sheet.
+    feature_defaults: ClassVar[Mapping[str, Any]] = {"views": "zooms"}
     scale: ClassVar[Scale] = "logit"
 
     def check(self, view: View) -> None:

@@ -103,15 +103,14 @@ class Method(Settings, ABC):
     follows_from_task: ClassVar[tuple[str, ...]] = ()
     added_settings: ClassVar[tuple[str, ...]] = ()
 
-    @classmethod
-    def usual_features(cls, backbone: str) -> dict[str, Any]:
+    def usual_features(self, backbone: str) -> dict[str, Any]:
         """Settings of features where no others are given.
 
         Args:
             backbone: What makes them.
         """
-        output = {"output": SECOND_ORDER} if cls.second_order and backbone in PACKAGED else {}
-        return {**output, **cls.feature_defaults}
+        output = {"output": SECOND_ORDER} if self.second_order and backbone in PACKAGED else {}
+        return {**output, **self.feature_defaults}
 
     @property
     def options(self) -> dict[str, Any]:

@@ -48,6 +48,7 @@ class Transductive(OnFeatures):
     iterations: int = setting(15, least=0)
     confidence: float = setting(0.0, least=0)
 
+    second_order: ClassVar[bool] = True
     sees: ClassVar[Sees] = "test set"
     scale: ClassVar[Scale] = "logit"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ class Headed(OnFeatures):
 
     classifier: str = "linear"
     classifier_settings: str = ""
+
+    second_order: ClassVar[bool] = True
 
     def check_settings(self) -> None:
         self.head()

@@ -58,6 +58,7 @@ class SemiHead(OnFeatures):
     iterations: int = setting(100, least=1)
     components: int = setting(256, least=1)
 
+    second_order: ClassVar[bool] = True
     scale: ClassVar[Scale] = "logit"
     targets: ClassVar[tuple[Shape, ...]] = ("codes",)
     learns_from: ClassVar[tuple[LearnsFrom, ...]] = ("train", "unlabeled")

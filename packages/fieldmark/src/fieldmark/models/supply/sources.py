@@ -106,6 +106,8 @@ class FeatureSource:
         """
         if self.settings.output != SECOND_ORDER or self.axes is not None or not self.medium.visual:
             return self
+        if media_of(train).medium != self.medium:
+            return self  # which is refused when features are made
         if name not in ("", PHOTO.name):
             raise MisuseError(f"{name}.output={SECOND_ORDER}: it is for the photos of a release. Leave it out.")
         axes = axes_of_train(self.backbone, train, self.crop, self._store_root)
