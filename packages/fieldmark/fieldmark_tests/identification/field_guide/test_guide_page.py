@@ -4,6 +4,7 @@ import base64
 import csv
 import datetime
 import io
+import re
 import json
 import threading
 import time
@@ -146,11 +147,15 @@ def unlike(page, expected, *photos, known=None):
             found.append(key)
     if said["verdict"]["known"] != expected["verdict"]["known"]:
         found.append("verdict")
-    for key in ("claim", "danger"):
-        if (said[key] or {}).get("because" if key == "danger" else "name") != (expected[key] or {}).get(
-            "because" if key == "danger" else "name"
-        ):
-            found.append(key)
+    if (said["claim"] or {}).get("name") != (expected["claim"] or {}).get("name"):
+        found.append("claim")
+    # Its probability is one of those above, and may be rounded to the next percent.
+    reasons = [
+        [re.sub(r"is [\d.]+ %", "", why) for why in (one["danger"] or {}).get("because", [])]
+        for one in (said, expected)
+    ]
+    if reasons[0] != reasons[1]:
+        found.append("danger")
     if [one["label"] for one in said["nearest"]] != [one["label"] for one in expected["nearest"]]:
         found.append("nearest")
     return found

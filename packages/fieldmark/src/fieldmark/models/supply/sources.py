@@ -106,7 +106,7 @@ class FeatureSource:
         """
         if self.settings.output != SECOND_ORDER or self.axes is not None or not self.medium.visual:
             return self
-        if media_of(train).medium != self.medium:
+        if media_of(train).medium != self.medium or not train.items["media_ids"].list.len().sum():
             return self  # which is refused when features are made
         if name not in ("", PHOTO.name):
             raise MisuseError(f"{name}.output={SECOND_ORDER}: it is for the photos of a release. Leave it out.")
