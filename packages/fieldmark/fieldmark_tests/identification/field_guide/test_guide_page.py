@@ -4,8 +4,8 @@ import base64
 import csv
 import datetime
 import io
-import re
 import json
+import re
 import threading
 import time
 import zipfile
