@@ -61,6 +61,8 @@ PROBED, WARMING = 8, 2
 CAUTION = 1.5
 # Folds before which candidates may be dropped; the others measure.
 HALVINGS = 2
+# New features are begun in this share of the time; in the rest, the best answer the other folds.
+EXPLORING = 0.6
 # With fewer items to learn from, heads are quick and one fold says little: no head is dropped after the first.
 FEW_ITEMS = 1_000
 
@@ -167,7 +169,7 @@ class AutoSearch:
         for candidate in declared:
             groups.setdefault(candidate.group, []).append(candidate)
         for group, own in groups.items():
-            if not self._affordable(0.0):
+            if not self._affordable(0.0, EXPLORING):
                 self.skipped |= {one.chain.text: "No time left." for one in own}
                 continue
             entrants = list(self._entering(group, self._worth_trying(own)))
@@ -197,7 +199,7 @@ class AutoSearch:
                 configured = self.train.settled(
                     configured_method(candidate.chain.method, candidate.chain.settings, self.train.seed)
                 )
-                if number == 0 and not self._affordable(self._feature_seconds(configured)):
+                if number == 0 and not self._affordable(self._feature_seconds(configured), EXPLORING):
                     self.skipped |= {one.chain.text: f"No time for features of {group}." for one in candidates}
                     return
                 if not self._affordable(self._guess(candidate)):
@@ -230,13 +232,16 @@ class AutoSearch:
         known = [one.seconds_of_a_fold() for one in same]
         return max(known) if known else candidate.seconds_per_item * len(self.opened.view.train)
 
-    def _affordable(self, seconds: float) -> bool:
-        """Whether so much more fits, with what the final fit will take; the first candidate always does."""
+    def _affordable(self, seconds: float, share: float = 1.0) -> bool:
+        """Whether so much more fits into a share of the time, with what the final fit will take.
+
+        The first candidate always does.
+        """
         if not self.entrants:
             return True
         ranked = sorted(self.entrants, key=lambda one: -self._signed(one.first_score))[:FEWEST]
         final = 5 + 1.5 * sum(one.seconds_of_a_fold() for one in ranked)
-        return self.elapsed + seconds + final <= 60 * self.auto.minutes
+        return self.elapsed + seconds + final <= 60 * share * self.auto.minutes
 
     def _answer(self, what: str, entrants: Sequence[ChainResult], fold: int) -> None:
         """Has entrants answer a fold, as long as there is time, and keeps those that did."""
