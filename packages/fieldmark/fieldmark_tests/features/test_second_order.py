@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -13,9 +14,8 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import MisuseError
 from fieldmark.features.backbones import load_torch_backbone
 from fieldmark.features.packaged import PackagedBackbone
-from fieldmark.features.second_order import AXES, TURNS, axes_of, pooled
+from fieldmark.features.second_order import AXES, TURNS, axes_of, pooled, triangle
 from fieldmark.features.settings import FeatureSettings
-from fieldmark.features.stage_pooling import LastMaps
 from fieldmark.models import load_model
 from fieldmark.models.supply import FeatureSource
 from fieldmark.models.supply.sources import load_backbone
@@ -57,7 +57,8 @@ def test_pooling_is_the_root_of_the_mean_products_by_so_many_turns_of_newton_and
     maps = maps_of(3, 12, 9, seed=2).astype(np.float64)
     axes = axes_of([maps.astype(np.float32)])
     plain = np.random.default_rng(3).normal(size=(3, 5))
-    given = pooled(torch.from_numpy(maps), torch.from_numpy(plain), torch.from_numpy(axes)).numpy()
+    upper = tuple(torch.from_numpy(array) for array in triangle(12))
+    given = pooled(torch.from_numpy(maps), torch.from_numpy(plain), torch.from_numpy(axes), upper).numpy()
     np.testing.assert_allclose(given[:, 78:], plain / np.linalg.norm(plain, axis=1, keepdims=True), atol=1e-6)
     for row, one in zip(given[:, :78], maps, strict=True):
         turned = axes.T.astype(np.float64) @ one
@@ -101,7 +102,20 @@ def test_networks_with_maps_or_tokens_in_whatever_order_are_pooled(name):
     assert maps.shape[1] == plain.network.num_features and maps.shape[2] < maps.shape[1]
     features = load_backbone(settings, axes_of([maps]))(noise(2, 64, seed=5))["features"].astype(np.float64)
     assert (features**2).sum(axis=1) == pytest.approx(2, abs=2e-2)
-    assert isinstance(LastMaps(plain.network, name), torch.nn.Module)
+    assert not any(module._forward_hooks for module in plain.network.modules())  # it is left as it was
+
+
+def test_a_gpu_may_compile_it_whole_and_a_copy_keeps_maps_of_its_own():
+    settings = FeatureSettings("resnet10t", size=64, weights="random", output="second-order")
+    plain = load_backbone(settings)
+    backbone = load_backbone(settings, axes_of([plain.last_maps(noise(4, 64))]))
+    batch = backbone.inputs(noise(2, 64))
+    expected = backbone.network.forward_features(batch)
+    compiled = torch.compile(backbone.network.forward_features, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(batch), expected)
+    half = deepcopy(backbone.network).half()
+    torch.testing.assert_close(half.forward_features(batch.half()), expected, atol=5e-3, rtol=0)
+    assert not backbone.network._made and not half._made
 
 
 def opened(release):

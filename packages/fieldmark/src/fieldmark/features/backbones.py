@@ -155,9 +155,9 @@ class Backbone:
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def last_maps(self, decoded: Sequence[Any]) -> NDArray[np.float32]:
         """The maps of the last stage, photos x channels x positions, by the network as it is."""
-        maps: NDArray[np.float32] = (
-            LastMaps(self.network, self.name).forward_features(self.inputs(decoded)).cpu().numpy()
-        )
+        network = LastMaps(self.network, self.name)
+        maps: NDArray[np.float32] = network.forward_features(self.inputs(decoded)).cpu().numpy()
+        network.leave()
         return maps
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]

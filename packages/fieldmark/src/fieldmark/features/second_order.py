@@ -109,13 +109,14 @@ def onnx_nodes(maps: str, plain: str, axes: Axes) -> tuple[list[Any], dict[str, 
     return nodes, held
 
 
-def pooled(maps: Any, plain: Any, axes: Any) -> Any:
+def pooled(maps: Any, plain: Any, axes: Any, upper: tuple[Any, Any]) -> Any:
     """The same in torch.
 
     Args:
         maps: Photos x channels x positions.
         plain: The plain features.
         axes: The axes of the channels.
+        upper: What `triangle` says of as many axes.
     """
     import torch
 
@@ -125,7 +126,5 @@ def pooled(maps: Any, plain: Any, axes: Any) -> Any:
     for _ in range(TURNS):
         step = 1.5 * eye - 0.5 * inverse @ root
         root, inverse = root @ step, step @ inverse
-    places, factors = triangle(axes.shape[1])
-    flat = root.flatten(1)[:, torch.from_numpy(places).to(root.device)]
-    products = flat * torch.from_numpy(factors).to(root.device)
+    products = root.flatten(1)[:, upper[0]] * upper[1].float()
     return torch.cat([torch.nn.functional.normalize(each.float(), dim=1) for each in (products, plain)], dim=1)

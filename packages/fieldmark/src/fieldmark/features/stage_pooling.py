@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from fieldmark.errors import MisuseError
-from fieldmark.features.second_order import Axes, digest_of, pooled
+from fieldmark.features.second_order import Axes, digest_of, pooled, triangle
 
 MAPS = "maps"
 
@@ -21,8 +21,10 @@ class PooledStages(torch.nn.Module):  # type: ignore[misc]
     def __init__(self, network: Any, name: str) -> None:
         super().__init__()
         self.network = network
+        self._made: list[Any] = []
         if len(self._stages()) < self.stages:
             raise MisuseError(f"output={self.output}: {name} has no stages that are known. Leave output out.")
+        self._hooks = [stage.register_forward_hook(self._keep) for stage in self._stages()]
 
     @property
     def recipe(self) -> list[Any]:
@@ -46,25 +48,27 @@ class PooledStages(torch.nn.Module):  # type: ignore[misc]
         numbered = [getattr(self.network, name) for name in ("layer3", "layer4") if hasattr(self.network, name)]
         return numbered[-self.stages :]
 
+    def _keep(self, _stage: Any, _given: Any, maps: Any) -> None:
+        if maps.ndim == 4:
+            channels_last = getattr(self.network, "output_fmt", "NCHW") == "NHWC"
+            maps = (maps.permute(0, 3, 1, 2) if channels_last else maps).flatten(2)
+        else:  # tokens
+            maps = maps.transpose(1, 2)
+        self._made.append(maps)
+
     def forward_features(self, batch: Any) -> Any:
         """The features."""
-        made: list[Any] = []
-        channels_last = getattr(self.network, "output_fmt", "NCHW") == "NHWC"
+        self._made.clear()
+        last = self.network.forward_features(batch)
+        made = self.pooled(self._made, last)
+        self._made.clear()
+        return made
 
-        def keep(_stage: Any, _given: Any, maps: Any) -> None:
-            if maps.ndim == 4:
-                maps = (maps.permute(0, 3, 1, 2) if channels_last else maps).flatten(2)
-            else:  # tokens
-                maps = maps.transpose(1, 2)
-            made.append(maps)
-
-        hooks = [stage.register_forward_hook(keep) for stage in self._stages()]
-        try:
-            last = self.network.forward_features(batch)
-        finally:
-            for hook in hooks:
-                hook.remove()
-        return self.pooled(made, last)
+    def leave(self) -> Any:
+        """The network as it was."""
+        for hook in self._hooks:
+            hook.remove()
+        return self.network
 
     def forward_head(self, features: Any, pre_logits: bool = True) -> Any:
         """What `forward_features` gives, which is pooled already."""
@@ -105,11 +109,14 @@ class SecondOrder(PooledStages):
     def __init__(self, network: Any, name: str, axes: Axes) -> None:
         super().__init__(network, name)
         self.digest = digest_of(axes)
-        self.register_buffer("axes", torch.from_numpy(axes), persistent=False)
+        places, factors = (torch.from_numpy(array) for array in triangle(axes.shape[1]))
+        for called, tensor in {"axes": torch.from_numpy(axes), "places": places, "factors": factors}.items():
+            self.register_buffer(called, tensor, persistent=False)
 
     @property
     def recipe(self) -> list[Any]:
         return [self.output, self.digest]
 
     def pooled(self, maps: list[Any], last: Any) -> Any:
-        return pooled(maps[-1], self.network.forward_head(last, pre_logits=True), self.axes)
+        plain = self.network.forward_head(last, pre_logits=True)
+        return pooled(maps[-1], plain, self.axes, (self.places, self.factors))
