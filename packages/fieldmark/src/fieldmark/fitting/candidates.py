@@ -190,13 +190,13 @@ def _photo_features(encoders: Sequence[str]) -> Iterator[dict[str, Any]]:
     yield from ({"backbone": folder} for folder in encoders)
     at_hand = [name for name, (package, _) in PACKAGED.items() if find_spec(package)]
     larger = [name for name in reversed(at_hand) if name != "efficientnet_lite0"]
-    for output in (plain, pairs, stages):
+    for output in (pairs, plain, stages):
         yield from ({"backbone": name, **output} for name in larger)
     yield {"size": 288, **plain}
     yield {"views": "flips", **plain}
     if larger:
         at_320 = {"backbone": larger[0], "size": 320}
-        yield from (at_320 | output for output in (plain, pairs, stages))
+        yield from (at_320 | output for output in (pairs, plain, stages))
         yield {"backbone": larger[0], "views": "flips", **plain}
         yield {**at_320, "views": "flips", **pairs}
     yield from ({"crop": "saliency", **output} for output in (plain, pairs))
