@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -175,7 +175,8 @@ class LiteNetwork:
         """What runs the network on photos of a size: ONNX Runtime, or OpenVINO where that is quicker."""
         engines: dict[int, QuickestEngine] = self.__dict__.setdefault("_engines", {})
         if size_px not in engines:
-            graph = self.onnx_graph
+            # Without the network itself, which would hold its engines, and they it.
+            graph = partial(onnx_graph, self.variant, self.tensors, self.output, self.axes)
             makers: dict[str, Callable[[], Engine]] = {
                 "onnxruntime": lambda: OnnxRuntimeEngine(graph(), HALF, HALF),
                 "openvino": lambda: openvino_from_onnx(graph(), size_px, HALF, HALF),
@@ -183,8 +184,7 @@ class LiteNetwork:
             there = {name: make for name, make in makers.items() if installed(name)}
             # What is quickest for a network is so whatever is made of its maps.
             recipe = [size_px, "stages"] if self.output == "stages" else [size_px]
-            fingerprint = lambda: tensors_digest(self.tensors, recipe)  # noqa: E731
-            engines[size_px] = QuickestEngine(fingerprint, there)
+            engines[size_px] = QuickestEngine(partial(tensors_digest, self.tensors, recipe), there)
         return engines[size_px]
 
     def onnx_graph(self) -> bytes:
