@@ -1,7 +1,7 @@
 """`fit --method auto` against `linear` with its defaults, on real photos and clips: what ten minutes buy.
 
 One cell for each set and seed: `linear` and `auto` on the same parts, their paired difference on test, whether auto's
-own estimate held the score on test, the 20 single chains that were best on the folds fitted and scored as well
+own estimate held the score on test, the 10 single chains that were best on the folds fitted and scored as well
 (regret), and the best score over time. Seeds draw the parts of fungi, Amanita (by specimen) and clips (by source
 recording); birds, snakes and camera traps keep the test of their source, and seeds draw val (not for snakes, which have
 one) and folds. Nothing is chosen on test. Ten minutes on one thread; features of later seeds were at hand but for those
@@ -45,7 +45,7 @@ SETS = {
     "birds_cub_odd": "birds_cub_odd",
 }
 METRICS = ("macro_f1_all", "top_1")
-SINGLES = 20
+SINGLES = 10
 CELLS = RESULTS / "auto"
 
 

@@ -20,7 +20,7 @@ from fieldmark.suites.catalog import SUITES, suite_named
 from fieldmark.suites.foreign_answers import add_answers
 from fieldmark.suites.model_pages import model_profile
 from fieldmark.suites.ranking import suite_table
-from fieldmark.suites.results import check_results, digest_of, merge_results, read_results, write_result
+from fieldmark.suites.results import check_results, digest_of, merge_results, options_of, read_results, write_result
 from fieldmark.suites.suite_pages import suite_page
 from fieldmark.suites.suite_runs import few_shots, models_of, run_suite
 from fieldmark.views.open_benchmark import open_benchmark
@@ -176,6 +176,8 @@ def test_a_result_tells_by_which_defaults_it_was_made_and_a_check_finds_that_the
     data = {**found.data, "content": content, "address": address_of(content)}
     (problem,) = check_results([replace(found, data={**data, "digest": digest_of(data)})])
     assert "knn has another default today: k was 99, is " in problem
+    assert options_of("knn", {})["features.output"] == "second-order"
+    assert "features.output" not in options_of("knn", {"output": "features"}) | options_of("frequent", {})
 
 
 def test_the_table_ranks_complete_models_and_lists_the_others(own, results):

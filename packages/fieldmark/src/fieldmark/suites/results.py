@@ -43,6 +43,7 @@ from fieldmark.scoring.scorecard import scores_of
 from fieldmark.storage.addresses import file_system, missing, place_text, reaching
 from fieldmark.storage.files import write_text
 from fieldmark.suites.catalog import SUITES
+from fieldmark.tables.inputs import PHOTO_INPUT
 from fieldmark.work.grid import address_of
 
 FORMAT = 1
@@ -212,9 +213,14 @@ def check_results(results: Sequence[SuiteResult]) -> list[str]:
 
 
 def options_of(method: str, settings: Mapping[str, Any]) -> dict[str, str]:
-    """All settings of a method as text, those that were not given as well, before a release settles any."""
-    options = configured_method(method, settings).method.options
-    return {key: str(value) for key, value in sorted(options.items())}
+    """All settings of a method as text, those that were not given as well, before a release settles any.
+
+    What it usually takes of photos is among them, as `features.output`.
+    """
+    made = configured_method(method, settings).method
+    usual = made.usual_features(str(settings.get("backbone", PHOTO_INPUT.extractor)))
+    features = {f"features.{key}": value for key, value in usual.items() if key not in settings}
+    return {key: str(value) for key, value in sorted({**made.options, **features}.items())}
 
 
 def _changed_options(data: Mapping[str, Any]) -> str:
