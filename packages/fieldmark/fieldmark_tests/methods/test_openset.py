@@ -75,7 +75,7 @@ def test_separated_unknown_items_are_stranger_by_every_score_whatever_the_logits
 def test_vim_is_matched_on_the_scaled_logits_that_it_is_added_to(view, classifier):
     fitted = OpenSet(score="vim", classifier=classifier).fit(view)
     scaled = fitted.method.scores(fitted.arrays, view.train) / fitted.arrays["temperature"]
-    outside = residual(features_of(view.train), fitted.arrays["score.origin"], fitted.arrays["score.left"])
+    outside = residual(features_of(view.train), fitted.arrays["score.origin"], fitted.arrays["score.principal"])
     largest = (scaled - scaled.mean(axis=1, keepdims=True)).max(axis=1)
     assert fitted.arrays["temperature"] != 1
     assert fitted.arrays["score.alpha"] * outside.mean() == pytest.approx(largest.mean(), rel=1e-4)

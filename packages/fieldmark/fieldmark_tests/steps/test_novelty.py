@@ -84,17 +84,40 @@ def test_the_shrinkage_is_that_of_scikit_learn():
     apart = TRAIN - novelty.class_means(TRAIN, TRUTH)[TRUTH]
     reference = OAS(assume_centered=True).fit(apart)
     white, _ = novelty.whitening(TRAIN, TRUTH)
-    assert white @ white.T == pytest.approx(np.linalg.inv(reference.covariance_), rel=1e-4, abs=1e-6)
+    matrix = white(np.eye(12))
+    assert matrix @ matrix.T == pytest.approx(np.linalg.inv(reference.covariance_), rel=1e-4, abs=1e-6)
+
+
+def test_with_fewer_items_than_features_all_is_as_with_all_axes():
+    few, truth = TRAIN[::12], TRUTH[::12]  # ten items, twelve features
+    apart = few - novelty.class_means(few, truth)[truth]
+    reference = OAS(assume_centered=True).fit(apart)
+    white, means = novelty.whitening(few, truth)
+    assert white.axes.shape[1] < 12
+    matrix = white(np.eye(12))
+    assert matrix @ matrix.T == pytest.approx(np.linalg.inv(reference.covariance_), rel=1e-4, abs=1e-6)
+    assert means == pytest.approx(novelty.class_means(few, truth) @ matrix)
+    names, shared = ("mahalanobis", "residual", "relative-mahalanobis", "round-neighbor"), (TRAIN.mean(axis=0), 5)
+    learned = learn(names, few, truth, lambda: np.ones(1), *shared)
+    # As models of before keep it: a matrix, and the axes that are left out.
+    before = {name: one for name, one in learned.items() if "." not in name and name != "principal"}
+    for name in ("white", "round", "overall"):
+        before[name] = novelty.Whitening.of(learned, name)(np.eye(12, dtype=np.float32))
+    axes = np.linalg.eigh((few - shared[0]).T @ (few - shared[0]))[1]
+    before["left"] = axes[:, : 12 - learned["principal"].shape[1]].astype(np.float32)
+    for name in names:
+        given, expected = (SCORES[name](Seen(LOGITS, ITEMS, kept)) for kept in (learned, before))
+        assert given == pytest.approx(expected, rel=1e-3, abs=1e-4), name
 
 
 def test_vim_agrees_with_pytorch_ood():
     fitted = ViM(None, d=5, w=torch.tensor(WEIGHTS), b=torch.tensor(BIAS))
     theirs = fitted.fit_features(torch.tensor(TRAIN), torch.tensor(TRUTH)).predict_features(torch.tensor(ITEMS)).numpy()
     origin = novelty.logit_origin(WEIGHTS, BIAS)
-    left = novelty.complement(TRAIN, origin, 5)
+    principal = novelty.principal_axes(TRAIN, origin, 5)
     largest = (TRAIN @ WEIGHTS.T + BIAS).max(axis=1)
-    alpha = novelty.matched_scale(largest, novelty.residual(TRAIN, origin, left))
-    ours = novelty.vim(LOGITS, novelty.residual(ITEMS, origin, left), alpha)
+    alpha = novelty.matched_scale(largest, novelty.residual(TRAIN, origin, principal))
+    ours = novelty.vim(LOGITS, novelty.residual(ITEMS, origin, principal), alpha)
     assert ours == pytest.approx(theirs, rel=1e-3, abs=1e-3)
 
 

@@ -76,13 +76,42 @@ def neighbor_distance(features: Array, stored: Array, k: int) -> Floats:
     return _over_blocks(kth, features)
 
 
-def mahalanobis(features: Array, whitening: Array, whitened_means: Array) -> Floats:
+class Whitening(NamedTuple):
+    """W with W W^T the inverse of a covariance: under it, Mahalanobis distances are Euclidean.
+
+    Args:
+        axes: The axes along which training items differ, one column each.
+        gains: What rows are multiplied by along each, on top of `rest`.
+        rest: What they are multiplied by in all directions; 0 where the axes are all there are.
+    """
+
+    axes: Array
+    gains: Array
+    rest: Array
+
+    def __call__(self, rows: Array) -> Array:
+        along = rows @ self.axes
+        along *= self.gains
+        return np.asarray(rows * self.rest + along @ self.axes.T if self.rest else along)
+
+    def kept(self, name: str) -> dict[str, Array]:
+        """Its arrays, as they are kept under a name."""
+        return {f"{name}.{part}": np.asarray(array, dtype=np.float32) for part, array in self._asdict().items()}
+
+    @classmethod
+    def of(cls, learned: Mapping[str, Array], name: str) -> Whitening:
+        """The one that was kept under a name; models of before keep a matrix."""
+        if name in learned:
+            return cls(learned[name], np.ones(1, np.float32), np.zeros((), np.float32))
+        return cls(*(learned[f"{name}.{part}"] for part in cls._fields))
+
+
+def mahalanobis(features: Array, whitening: Whitening, whitened_means: Array) -> Floats:
     """The squared Mahalanobis distance to the nearest class mean under one covariance.
 
-    Lee et al., "A simple unified framework for detecting out-of-distribution samples" (2018). `whitening` is W with
-    W W^T the inverse of the covariance, so that the distance is Euclidean between rows times W.
+    Lee et al., "A simple unified framework for detecting out-of-distribution samples" (2018).
     """
-    return _over_blocks(lambda block: _squared_distances(block @ whitening, whitened_means).min(axis=1), features)
+    return _over_blocks(lambda block: _squared_distances(whitening(block), whitened_means).min(axis=1), features)
 
 
 def relative_mahalanobis(features: Array, learned: Mapping[str, Array]) -> Floats:
@@ -91,8 +120,8 @@ def relative_mahalanobis(features: Array, learned: Mapping[str, Array]) -> Float
     Ren et al., "A simple fix to Mahalanobis distance for improving near-OOD detection" (2021).
     """
     rows = unit(features)
-    nearest = mahalanobis(rows, learned["round"], learned["round_means"])
-    return nearest - mahalanobis(rows, learned["overall"], learned["overall_mean"])
+    nearest = mahalanobis(rows, Whitening.of(learned, "round"), learned["round_means"])
+    return nearest - mahalanobis(rows, Whitening.of(learned, "overall"), learned["overall_mean"])
 
 
 def round_neighbor(features: Array, learned: Mapping[str, Array]) -> Floats:
@@ -101,12 +130,27 @@ def round_neighbor(features: Array, learned: Mapping[str, Array]) -> Floats:
 
 
 def _made_round(features: Array, learned: Mapping[str, Array]) -> Array:
-    return np.asarray(unit(features) @ learned["round"] - learned["round_center"])
+    return np.asarray(Whitening.of(learned, "round")(unit(features)) - learned["round_center"])
 
 
-def residual(features: Array, origin: Array, complement: Array) -> Floats:
+def residual(features: Array, origin: Array, principal: Array) -> Floats:
     """The length of what lies outside the principal subspace of the training features, seen from an origin."""
-    return _over_blocks(lambda block: np.linalg.norm((block - origin) @ complement, axis=1), features)
+
+    def outside(block: Array) -> Array:
+        apart = block - origin
+        along = apart @ principal
+        squares = [np.einsum("ij,ij->i", one, one, dtype=np.float64) for one in (apart, along)]
+        return np.asarray(np.sqrt(np.maximum(squares[0] - squares[1], 0)))
+
+    return _over_blocks(outside, features)
+
+
+def _residual(features: Array, learned: Mapping[str, Array]) -> Floats:
+    if "left" in learned:  # models of before keep the other axes
+        return _over_blocks(
+            lambda block: np.linalg.norm((block - learned["origin"]) @ learned["left"], axis=1), features
+        )
+    return residual(features, learned["origin"], learned["principal"])
 
 
 def vim(logits: Array, residuals: Array, alpha: float) -> Floats:
@@ -120,7 +164,7 @@ def class_means(features: Array, truth: Array) -> Floats:
     return np.asarray(class_sums(np.asarray, features, place, len(classes)) / np.bincount(place)[:, None])
 
 
-def whitening(features: Array, truth: Array, *, shrinkage: float | None = None) -> tuple[Floats, Floats]:
+def whitening(features: Array, truth: Array, *, shrinkage: float | None = None) -> tuple[Whitening, Floats]:
     """The map under which the covariance within classes becomes the identity, and the class means under it.
 
     Args:
@@ -131,25 +175,40 @@ def whitening(features: Array, truth: Array, *, shrinkage: float | None = None) 
     """
     means = class_means(features, truth)
     place, (n, d) = np.unique(truth, return_inverse=True)[1], features.shape
-    apart = (features[block] - means[place[block]] for block in matrix_blocks(n, d))
-    values, axes = np.linalg.eigh(column_products(apart, d) / n)
-    values = np.maximum(values, 0)
-    average = float(values.mean())
+    values, axes = _variances(lambda block: features[block] - means[place[block]], n, d)
+    average = float(values.sum()) / d
     if shrinkage is None:
-        squared = float((values**2).mean())
+        squared = float((values**2).sum()) / d
         bottom = (n + 1) * (squared - average**2)
         shrinkage = 1.0 if bottom <= 0 else min((squared + d * average**2) / bottom, 1.0)
-    spread = np.maximum((1 - shrinkage) * values + shrinkage * average, 1e-10 * max(average, 1e-10))
-    white = axes / np.sqrt(spread)
-    return white, means @ white
+
+    def gain(variance: Floats) -> Floats:
+        spread = (1 - shrinkage) * variance + shrinkage * average
+        return np.asarray(1 / np.sqrt(np.maximum(spread, 1e-10 * max(average, 1e-10))))
+
+    rest = np.zeros(()) if axes.shape[1] == d else gain(np.zeros(()))
+    white = Whitening(axes, gain(values) - rest, rest)
+    return white, white(means)
 
 
-def complement(features: Array, origin: Array, dimension: int) -> Floats:
-    """An orthonormal basis of what the first `dimension` principal directions (seen from the origin) leave out."""
-    n, d = features.shape
-    centered = (features[block] - origin for block in matrix_blocks(n, d))
-    axes = np.linalg.eigh(column_products(centered, d) / n)[1]  # in rising order of variance
-    return np.asarray(axes[:, : d - dimension])
+def _variances(apart: Callable[[slice], Array], n: int, d: int) -> tuple[Floats, Floats]:
+    """The variance of centered rows along each of their principal axes (columns), in rising order.
+
+    With fewer rows than columns, these are the axes along which there is any.
+    """
+    if n >= d:
+        values, axes = np.linalg.eigh(column_products(map(apart, matrix_blocks(n, d)), d) / n)
+        return np.maximum(values, 0), axes
+    rows = np.asarray(apart(slice(0, n)), dtype=np.float64)
+    values, of_rows = np.linalg.eigh(rows @ rows.T / n)
+    there = values > 1e-10 * max(float(values[-1]), 0.0)
+    return values[there], rows.T @ (of_rows[:, there] / np.sqrt(n * values[there]))
+
+
+def principal_axes(features: Array, origin: Array, dimension: int) -> Floats:
+    """The first `dimension` principal directions, seen from the origin, one column each."""
+    axes = _variances(lambda block: features[block] - origin, *features.shape)[1]
+    return np.asarray(axes[:, -dimension:])
 
 
 def matched_scale(largest_logits: Array, residuals: Array) -> float:
@@ -187,8 +246,10 @@ SCORES: dict[str, Callable[[Seen], Floats]] = {
     "entropy": lambda seen: entropy(seen.logits),
     "nearest-mean": lambda seen: nearest_mean(seen.features, seen.learned["means"]),
     "knn": lambda seen: neighbor_distance(seen.features, seen.learned["stored"], seen.learned["k"].item()),
-    "mahalanobis": lambda seen: mahalanobis(seen.features, seen.learned["white"], seen.learned["white_means"]),
-    "residual": lambda seen: residual(seen.features, seen.learned["origin"], seen.learned["left"]),
+    "mahalanobis": lambda seen: mahalanobis(
+        seen.features, Whitening.of(seen.learned, "white"), seen.learned["white_means"]
+    ),
+    "residual": lambda seen: _residual(seen.features, seen.learned),
     "vim": lambda seen: vim(seen.logits, SCORES["residual"](seen), seen.learned["alpha"].item()),
     "relative-mahalanobis": lambda seen: relative_mahalanobis(seen.features, seen.learned),
     "round-neighbor": lambda seen: round_neighbor(seen.features, seen.learned),
@@ -216,21 +277,22 @@ def learn(
         kept |= {"stored": row_by_row(lambda rows: rows.astype(np.float16), features), "k": np.array(k)}
     if "mahalanobis" in names:
         white, means = whitening(features, truth)
-        kept |= {"white": white.astype(np.float32), "white_means": means.astype(np.float32)}
+        kept |= {**white.kept("white"), "white_means": means.astype(np.float32)}
     if "residual" in names or "vim" in names:
         # The paper takes 512 directions of about 1,000; with few training items they would hold everything.
         dimension = min(512, features.shape[1] // 2, max((len(features) - 1) // 2, 1))
-        left = complement(features, origin, dimension)
+        principal = principal_axes(features, origin, dimension)
         # Logits that are all alike say nothing: any alpha above zero leaves the residual.
-        alpha = matched_scale(largest_logits(), residual(features, origin, left)) or 1.0
-        kept |= {"origin": origin.astype(np.float32), "left": left.astype(np.float32), "alpha": np.array(alpha)}
+        alpha = matched_scale(largest_logits(), residual(features, origin, principal)) or 1.0
+        kept |= {"origin": origin.astype(np.float32), "alpha": np.array(alpha)}
+        kept |= {"principal": principal.astype(np.float32)}
     if "relative-mahalanobis" in names or "round-neighbor" in names:
         rows = row_by_row(unit, features)
         white, means = whitening(rows, truth, shrinkage=ROUND_SHRINKAGE)
-        kept |= {"round": white.astype(np.float32), "round_center": (means.mean(axis=0)).astype(np.float32)}
+        kept |= {**white.kept("round"), "round_center": (means.mean(axis=0)).astype(np.float32)}
         if "relative-mahalanobis" in names:
             overall, mean = whitening(rows, np.zeros_like(truth), shrinkage=ROUND_SHRINKAGE)
-            kept |= {"overall": overall.astype(np.float32), "overall_mean": mean.astype(np.float32)}
+            kept |= {**overall.kept("overall"), "overall_mean": mean.astype(np.float32)}
             kept["round_means"] = means.astype(np.float32)
         if "round-neighbor" in names:
             few = rows if len(rows) <= MOST_NEIGHBORS else taken_rows(rows, _of_each_class(truth, MOST_NEIGHBORS))
