@@ -72,6 +72,8 @@ def backbone(features: dict[str, Any] | None) -> str:
 
     >>> backbone({"backbone": "efficientnet_lite0", "weights": "pretrained", "size": 160})
     'efficientnet_lite0 (pretrained, 160 px)'
+    >>> backbone({"backbone": "efficientnet_lite0", "size": 160, "output": "second-order"})
+    'efficientnet_lite0 (160 px, second-order)'
     >>> backbone({"backbone": "resnet50", "weights": "fine-tuned", "fine_tuned": {"trained": {"benchmark": "folder"}}})
     'resnet50 (fine-tuned on folder)'
     """
@@ -80,6 +82,7 @@ def backbone(features: dict[str, Any] | None) -> str:
     where = f" on {features['fine_tuned']['trained']['benchmark']}" if "fine_tuned" in features else ""
     details = [f"{features['weights']}{where}"] if "weights" in features else []
     details += [f"{features['size']} px"] if "size" in features else []
+    details += [features["output"]] if features.get("output", "features") != "features" else []
     return str(features.get("backbone", "unnamed")) + (f" ({', '.join(details)})" if details else "")
 
 
