@@ -191,6 +191,33 @@ def test_candidates_follow_from_what_there_is(changed, method):
         assert method not in {one.chain.method for one in candidates_for(circumstances())}
 
 
+def test_where_some_species_have_sheets_only_whatever_ignores_them_is_left_out():
+    tried = candidates_for(circumstances(domains=True, unseen=True))
+    assert {one.chain.method for one in tried} == {"align"}
+    assert len({one.group for one in tried}) == len(tried) >= 3
+
+
+def test_species_with_sheets_only_are_noticed(make_release):
+    root = make_release(per_class=8)
+    folders = sorted((root / "train").iterdir())
+    for folder in folders:
+        for number, photo in enumerate(sorted(folder.iterdir())):
+            domain = "photo" if number % 2 and folder != folders[0] else "herbarium"
+            (root / "train" / domain / folder.name).mkdir(parents=True, exist_ok=True)
+            photo.rename(root / "train" / domain / folder.name / photo.name)
+        folder.rmdir()
+
+    def found():
+        opened = open_benchmark(BENCHMARKS["folder"], open_release(BENCHMARKS["folder"], root))
+        return SearchCircumstances.of(opened)
+
+    assert found().domains and found().unseen
+    sheets = sorted((root / "train" / "herbarium" / folders[0].name).iterdir())
+    (root / "train" / "photo" / folders[0].name).mkdir()
+    sheets[0].rename(root / "train" / "photo" / folders[0].name / sheets[0].name)
+    assert found().domains and not found().unseen
+
+
 def test_another_package_may_add_candidates_to_a_question(monkeypatch):
     place = (f"{__name__}:few_candidates", "")
     monkeypatch.setattr(

@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from fieldmark.errors import MisuseError
 from fieldmark.features.second_order import SECOND_ORDER
 from fieldmark.features.settings import PACKAGED
 from fieldmark.fitting.chains import Chain
 from fieldmark.fitting.fit_part import readable_inputs
+from fieldmark.methods.domains import Domains
 from fieldmark.registry import Registry
 from fieldmark.tables.inputs import CONTEXT, MEDIA_INPUTS
 from fieldmark.views.open_benchmark import Opened
+from fieldmark.views.parts import View
 
 # Heads in the order of what they cost.
 HEADS = ("centroid", "lda", "prototypes", "linear", "ridge", "knn")
@@ -41,6 +44,7 @@ class SearchCircumstances:
         unlabeled: Whether there are items without labels to learn from.
         coarse: Whether coarse labels of those, such as the phylum, may be used.
         domains: Whether train lies in several domains.
+        unseen: Whether some labels have no item of the domain that is asked about.
         places: Whether items are places and not files.
         deciding: The name of the metric that decides.
         gpu: Whether a GPU and torch are there.
@@ -57,6 +61,7 @@ class SearchCircumstances:
     deciding: str
     gpu: bool
     coarse: bool = False
+    unseen: bool = False
     encoders: tuple[str, ...] = ()
 
     @classmethod
@@ -77,6 +82,7 @@ class SearchCircumstances:
             unlabeled=unlabeled,
             coarse=unlabeled and "coarse" in task.learns_from,
             domains=domains > 1,
+            unseen=domains > 1 and _has_unseen(view),
             places=not has_media,
             deciding=task.deciding.name,
             gpu=_has_gpu(),
@@ -114,6 +120,14 @@ def candidates_for(circumstances: SearchCircumstances) -> list[Candidate]:
 
 def photo_candidates(there: SearchCircumstances) -> Iterator[Candidate]:
     """One label for each photo: heads on features of packaged networks, at several sizes, views and crops."""
+    if there.unseen:  # folds hold no field photos of these labels: what ignores them would look best
+        for settings in (
+            {"views": "one"},
+            {"views": "zooms"},
+            *({"backbone": one, "views": "zooms"} for one in _larger()),
+        ):
+            yield Candidate(Chain("align", {**settings, **PAIRS}), _group({**settings, **PAIRS}), 0.02)
+        return
     for settings in _photo_features(there.encoders):
         yield from _headed(settings)
         if settings == PLAIN and there.inputs:
@@ -188,8 +202,7 @@ def _photo_features(encoders: Sequence[str]) -> Iterator[dict[str, Any]]:
     yield pairs
     yield stages
     yield from ({"backbone": folder} for folder in encoders)
-    at_hand = [name for name, (package, _) in PACKAGED.items() if find_spec(package)]
-    larger = [name for name in reversed(at_hand) if name != "efficientnet_lite0"]
+    larger = _larger()
     for output in (pairs, plain, stages):
         yield from ({"backbone": name, **output} for name in larger)
     yield {"size": 288, **plain}
@@ -204,6 +217,21 @@ def _photo_features(encoders: Sequence[str]) -> Iterator[dict[str, Any]]:
         yield {"backbone": larger[0], "crop": "saliency", **plain}
     if find_spec("zamba"):
         yield from ({"crop": "yolox", **output} for output in (plain, pairs))
+
+
+def _larger() -> list[str]:
+    """The packaged networks at hand besides the smallest, the largest first."""
+    at_hand = [name for name, (package, _) in PACKAGED.items() if find_spec(package)]
+    return [name for name in reversed(at_hand) if name != "efficientnet_lite0"]
+
+
+def _has_unseen(view: View) -> bool:
+    """Whether some labels of train have nothing in the domain that is asked about, as far as that can be told."""
+    try:
+        found = Domains.of(view, "auto")
+    except MisuseError:
+        return False
+    return bool((found.pressed & ~found.photographed).any())
 
 
 def _headed(settings: Mapping[str, Any]) -> Iterator[Candidate]:
