@@ -26,6 +26,10 @@ def plants(name: str, result: dict[str, Any]) -> str:
             continue
         said += ["`align` at every bias, by photo; nothing was chosen by this table:\n"]
         said += [table(["bias", "left out in turn", "with field photos", "harmonic mean"], points)]
+    for unit, rows in result.get("networks", {}).items():
+        said += [f"`align` in second order, mean reciprocal rank {unit}, averaged over species:\n"]
+        groups = [[called, *(_number(row[group]) for group in GROUPS)] for called, row in rows.items()]
+        said += [table(["network", "left out in turn", *COLUMNS[3:]], groups)]
     return "\n".join(said)
 
 

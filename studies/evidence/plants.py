@@ -9,12 +9,13 @@ the test folder. `align` chooses its settings by leaving species out of what it 
 relatives and a bias help, and that closer views do, was seen on the outer folds before the method was written; that the
 harmonic mean leaves too little to seen species was seen on test. How strong each is, is chosen inside. That 512
 dimensions are kept instead of 256 was seen on both. The 32 test photos of the 24 species without field photos were
-scored along the way as well.
+scored along the way as well. In second order, `align` is at its defaults on each packaged network; the mean of their
+probabilities is what `auto` can fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.features.alignment import BIASES
-from fieldmark.features.settings import FeatureSettings
+from fieldmark.features.settings import PACKAGED, FeatureSettings
 from fieldmark.methods.align import SHARPNESS, Align
 from fieldmark.methods.base import Fitted, Method, truth_of
 from fieldmark.methods.centroid import Centroid
@@ -34,15 +35,20 @@ from fieldmark.methods.prototypes import Prototypes
 from fieldmark.models.supply.sources import FeatureSource, with_features
 from fieldmark.questions.targets import LabelTargets
 from fieldmark.releases import open_dataset
+from fieldmark.runs.label_scores import log_softmax
 from fieldmark.stats.comparison import compare
 from fieldmark.stats.intervals import interval
-from fieldmark.views.open_benchmark import open_benchmark
+from fieldmark.views.open_benchmark import Opened, open_benchmark
 from fieldmark.views.parts import Part, View
 from fieldmark.work.progress import progress
+from studies.evidence.grids import kept_arrays
 from studies.evidence.results import read_result, real_data, write_result
 
 FOLDER = "plants_sheets_and_field"
 FEATURES = {"zooms": FeatureSettings(views="zooms")}
+# What `auto` tries where species have sheets only: `align` on each packaged network, in second order, and their mean.
+NETWORKS = {name: FeatureSettings(name, views="zooms", output="second-order") for name in PACKAGED}
+MEAN = "mean of the three"
 BASELINE = "sheet prototypes"
 Floats = NDArray[np.float64]
 
@@ -88,13 +94,60 @@ def run(made: Mapping[str, Mapping[str, NDArray[np.float32]]] | None = None) -> 
         done["compared"] = compared(done)
         done.setdefault("curve", curve(view, test))
         write_result("plants", result)
+    if "networks" not in result:
+        result["networks"] = networks(root)
+        write_result("plants", result)
     return result
+
+
+def networks(root: Path) -> dict[str, Any]:
+    """`align` on each packaged network in second order, and the mean of their probabilities."""
+    answers = kept_arrays("plants", {name: name for name in NETWORKS}, lambda name: network_answers(root, name))
+    _, view, test = in_parts(root)
+    field, labels = in_field(view.train), truth_of(view.train)
+    photographed = np.isin(truth_of(test), labels[field])
+    table: dict[str, Any] = {}
+    for called, members in {**{name: [name] for name in NETWORKS}, MEAN: list(NETWORKS)}.items():
+        means: dict[str, dict[str, float]] = {"by photo": {}, "by plant": {}}
+        for one in np.unique(labels[field]):
+            held = view.train.take(field & (labels == one))
+            for unit, values in measured(_mean(answers, members, f"unseen-{one}"), held).items():
+                means[unit] |= values
+        on_test = _mean(answers, members, "test")
+        groups = {"with field photos": photographed, "without": ~photographed}
+        said = {name: measured(on_test[rows], test.take(rows)) for name, rows in groups.items()}
+        for unit, own in means.items():
+            rows = {"unseen": summary(own), **{name: summary(each[unit]) for name, each in said.items()}}
+            table.setdefault(unit, {})[called] = rows
+    return table
+
+
+def network_answers(root: Path, name: str) -> dict[str, NDArray[np.float32]]:
+    """Scores of `align` on one network: of each species that is left out in turn, and of test."""
+    _, view, test = in_parts(root)
+    source = FeatureSource(NETWORKS[name]).fit(view.train)
+    view, test = replace(view, train=source.supply(view.train)), source.supply(test)
+    field, labels = in_field(view.train), truth_of(view.train)
+    everything = Align().fit(view)
+    answers = {"test": everything.method.scores(everything.arrays, test)}
+    for one in np.unique(labels[field]):
+        fold = view.hold_out(field & (labels == one))
+        model = Align().fit(fold.view)
+        answers[f"unseen-{one}"] = model.method.scores(model.arrays, fold.held_out)
+    return answers
+
+
+def _mean(answers: Mapping[str, Any], members: Sequence[str], name: str) -> Floats:
+    """The logarithm of the mean probability; of one member, what it says itself."""
+    logs = np.stack([log_softmax(answers[one][name].astype(np.float64)) for one in members])
+    return np.asarray(np.log(np.exp(logs).mean(axis=0)))
 
 
 def supplied(
     root: Path, settings: FeatureSettings, made: Mapping[str, NDArray[np.float32]] | None = None
 ) -> tuple[View, Part]:
     """All of train with features and labels, and test with its labels."""
+    opened, view, test = in_parts(root)
 
     def supply(part: Part) -> Part:
         if made is None or part.media is None:
@@ -102,14 +155,17 @@ def supplied(
         rows = [made[opened.media_paths[ids[0]]] for ids in part.items["media_ids"]]
         return with_features(part, "photo", np.stack(rows))
 
+    return replace(view, train=supply(view.train)), supply(test)
+
+
+def in_parts(root: Path) -> tuple[Opened, View, Part]:
+    """All of train with its labels, and test with its own; without features."""
     opened = open_benchmark(BENCHMARKS["folder"], open_dataset("folder", root))
     view = opened.view.with_val_in_train()
     assert view.test is not None
-    labels = opened.view.labels
     label_of = dict(opened.truth_of("test").rows.select("item_id", "label").iter_rows())
-    test = supply(view.test)
-    targets = LabelTargets(labels.encode([label_of[one] for one in test.item_ids]))
-    return replace(view, train=supply(view.train), test=None), replace(test, targets=targets)
+    targets = LabelTargets(opened.view.labels.encode([label_of[one] for one in view.test.item_ids]))
+    return opened, replace(view, test=None), replace(view.test, targets=targets)
 
 
 def in_field(part: Part) -> NDArray[np.bool_]:
