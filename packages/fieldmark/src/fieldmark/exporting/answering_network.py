@@ -40,7 +40,7 @@ from fieldmark.methods.ridge import Ridge
 from fieldmark.models import Model
 from fieldmark.models.supply import FeatureSource
 from fieldmark.registry import require
-from fieldmark.steps.novelty import SCORES
+from fieldmark.steps.novelty import SCORES, Whitening
 from fieldmark.tables.media import PHOTO
 
 TINY = np.finfo(np.float32).tiny
@@ -431,26 +431,36 @@ class _Strangeness:
         return self.build.add("Sqrt", self._least_square(self.features, self._double("means")))
 
     def _mahalanobis(self) -> str:
-        white = self.build.add("MatMul", self.features, self._double("white"))
-        return self._least_square(white, self._double("white_means"))
+        return self._least_square(self._whitened("white", self.features, np.float64), self._double("white_means"))
 
     def _relative_mahalanobis(self) -> str:
         rows = self.build.unit(self.build.cast(self.features, "FLOAT"))
         distances = []
         for space, means in (("round", "round_means"), ("overall", "overall_mean")):
-            white = self.build.add("MatMul", rows, self.build.constant(self.learned[space]))
+            white = self._whitened(space, rows, np.float32)
             distances.append(self._least_square(self.build.cast(white, "DOUBLE"), self._double(means)))
         return self.build.add("Sub", *distances)
 
     def _round_neighbor(self) -> str:
         build, rows = self.build, self.build.unit(self.build.cast(self.features, "FLOAT"))
-        white = build.add("MatMul", rows, build.constant(self.learned["round"]))
-        made_round = build.add("Sub", white, build.constant(self.learned["round_center"]))
+        made_round = build.add(
+            "Sub", self._whitened("round", rows, np.float32), build.constant(self.learned["round_center"])
+        )
         return self._nearest_stored(made_round, self.learned["round_stored"], 1)
+
+    def _whitened(self, name: str, rows: str, dtype: Any) -> str:
+        """Rows under a map of `novelty.Whitening`."""
+        build, white = self.build, Whitening.of(self.learned, name)
+        along = build.add("MatMul", rows, build.constant(white.axes, dtype))
+        along = build.add("Mul", along, build.constant(white.gains, dtype))
+        if not white.rest:
+            return along
+        back = build.add("MatMul", along, build.constant(white.axes.T, dtype))
+        return build.add("Add", build.add("Mul", rows, build.constant(white.rest, dtype)), back)
 
     def _least_square(self, at: str, points: str) -> str:
         apart = self.build.add("Sub", at, points)
-        squares = self.build.add("Transpose", self.build.total(self.build.add("Mul", apart, apart)), perm=[1, 0])
+        squares = self.build.add("Transpose", self._squares(apart), perm=[1, 0])
         return self.build.add("Neg", self._highest(self.build.add("Neg", squares)))
 
     def _knn(self) -> str:
@@ -468,10 +478,17 @@ class _Strangeness:
         return build.cast(build.add("Sqrt", build.add("Max", squares, build.constant(0))), "DOUBLE")
 
     def _residual(self) -> str:
-        outside = self.build.add(
-            "MatMul", self.build.add("Sub", self.features, self._double("origin")), self._double("left")
-        )
-        return self.build.add("Sqrt", self.build.total(self.build.add("Mul", outside, outside)))
+        build = self.build
+        apart = build.add("Sub", self.features, self._double("origin"))
+        if "left" in self.learned:  # models of before keep the other axes
+            return build.add("Sqrt", self._squares(build.add("MatMul", apart, self._double("left"))))
+        along = self._squares(build.add("MatMul", apart, self._double("principal")))
+        outside = build.add("Sub", self._squares(apart), along)
+        return build.add("Sqrt", build.add("Max", outside, build.constant(0, np.float64)))
+
+    def _squares(self, rows: str) -> str:
+        """The sum of squares of each row."""
+        return self.build.total(self.build.add("Mul", rows, rows))
 
     def _vim(self) -> str:
         alpha = self.build.constant(self.learned["alpha"], np.float64)
