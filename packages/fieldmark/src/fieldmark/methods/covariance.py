@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fieldmark.runs.label_scores import log_softmax
-from fieldmark.work.large_arrays import column_products, matrix_blocks, row_blocks
+from fieldmark.work.large_arrays import principal_squares, row_blocks
 
 Matrix = NDArray[np.float64]
 Deviations = Callable[[slice], Matrix]
@@ -41,14 +41,9 @@ class Covariance:
             freedom: The degrees of freedom.
         """
         rows, width = shape
-        if rows > width:
-            squares, axes = np.linalg.eigh(column_products(map(deviations, matrix_blocks(rows, width)), width))
-            squares, axes = np.maximum(squares, 0), axes.T
-        else:
-            _, values, axes = np.linalg.svd(deviations(slice(0, rows)), full_matrices=False)
-            squares = values**2
+        squares, axes = principal_squares(deviations, rows, width)
         spectrum = squares / max(freedom, 1)
-        return cls(axes, spectrum, max(float(spectrum.sum()) / width, 1e-12))
+        return cls(axes.T, spectrum, max(float(spectrum.sum()) / width, 1e-12))
 
     def discriminants(self, means: Matrix, shrinkage: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Weights and bias of x' A m - m' A m / 2, with A the inverse of (1 - shrinkage) S + shrinkage tr(S) / d I."""

@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fieldmark.work.large_arrays import class_sums, column_products, matrix_blocks, row_blocks, row_by_row, taken_rows
+from fieldmark.work.large_arrays import (
+    class_sums,
+    matrix_blocks,
+    principal_squares,
+    row_blocks,
+    row_by_row,
+    taken_rows,
+)
 
 Floats = NDArray[np.float64]
 Array = NDArray[Any]
@@ -175,7 +182,8 @@ def whitening(features: Array, truth: Array, *, shrinkage: float | None = None) 
     """
     means = class_means(features, truth)
     place, (n, d) = np.unique(truth, return_inverse=True)[1], features.shape
-    values, axes = _variances(lambda block: features[block] - means[place[block]], n, d)
+    squares, axes = principal_squares(lambda block: features[block] - means[place[block]], n, d)
+    values = squares / n
     average = float(values.sum()) / d
     if shrinkage is None:
         squared = float((values**2).sum()) / d
@@ -191,23 +199,9 @@ def whitening(features: Array, truth: Array, *, shrinkage: float | None = None) 
     return white, white(means)
 
 
-def _variances(apart: Callable[[slice], Array], n: int, d: int) -> tuple[Floats, Floats]:
-    """The variance of centered rows along each of their principal axes (columns), in rising order.
-
-    With fewer rows than columns, these are the axes along which there is any.
-    """
-    if n >= d:
-        values, axes = np.linalg.eigh(column_products(map(apart, matrix_blocks(n, d)), d) / n)
-        return np.maximum(values, 0), axes
-    rows = np.asarray(apart(slice(0, n)), dtype=np.float64)
-    values, of_rows = np.linalg.eigh(rows @ rows.T / n)
-    there = values > 1e-10 * max(float(values[-1]), 0.0)
-    return values[there], rows.T @ (of_rows[:, there] / np.sqrt(n * values[there]))
-
-
 def principal_axes(features: Array, origin: Array, dimension: int) -> Floats:
     """The first `dimension` principal directions, seen from the origin, one column each."""
-    axes = _variances(lambda block: features[block] - origin, *features.shape)[1]
+    axes = principal_squares(lambda block: features[block] - origin, *features.shape)[1]
     return np.asarray(axes[:, -dimension:])
 
 

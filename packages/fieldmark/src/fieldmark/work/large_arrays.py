@@ -274,3 +274,22 @@ def column_products(blocks: Iterable[Matrix], width: int) -> Matrix:
     for block in blocks:
         total += block.T @ block
     return total
+
+
+def principal_squares(rows_of: Callable[[slice], Matrix], rows: int, width: int) -> tuple[Matrix, Matrix]:
+    """The sum of squares of rows along each of their principal axes (one column each), in rising order.
+
+    With fewer rows than columns, these are the axes along which there is anything.
+
+    Args:
+        rows_of: Some of the rows, asked for block by block where there are many.
+        rows: How many there are.
+        width: How many columns.
+    """
+    if rows > width:
+        squares, axes = np.linalg.eigh(column_products(map(rows_of, matrix_blocks(rows, width)), width))
+        return np.maximum(squares, 0), axes
+    every = np.asarray(rows_of(slice(0, rows)), dtype=np.float64)
+    squares, of_rows = np.linalg.eigh(every @ every.T)  # a third of what a singular value decomposition takes
+    there = squares > 1e-10 * max(float(squares[-1]), 0.0)
+    return squares[there], every.T @ (of_rows[:, there] / np.sqrt(squares[there]))
