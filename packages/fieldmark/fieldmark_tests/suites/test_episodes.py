@@ -67,6 +67,23 @@ def test_a_fine_tuned_backbone_is_named_and_episodes_are_run_anew_when_it_is_tra
         save_file(arrays | {"conv1.0.weight": 1.5 * arrays["conv1.0.weight"]}, weights)
 
 
+def test_second_order_features_take_their_axes_from_drawn_photos_alone(release, tmp_path, monkeypatch):
+    from fieldmark.models.supply import sources
+
+    learned_from, plain = [], sources.axes_of_train
+
+    def counted(backbone, train, *rest):
+        learned_from.append(len(train))
+        return plain(backbone, train, *rest)
+
+    monkeypatch.setattr(sources, "axes_of_train", counted)
+    named = MethodEntry("second order", "centroid", {**LITTLE, "output": "second-order"})
+    usual = MethodEntry("plain", "centroid", {"size": 64})
+    found = run_episodes("folder", release, [named, usual], tmp_path, shots=(1, 3), draws=1)
+    assert learned_from == [3, 9]  # three classes; the other method has plain features
+    assert [row["settings"]["output"] for row in found.to_json()["rows"]] == ["second-order", "features"]
+
+
 def test_the_interval_over_draws_is_the_t_interval_of_their_mean(episodes):
     from scipy import stats
 

@@ -9,6 +9,9 @@ OUT/
 
 The test set and val stay whole; only train is drawn from. Two things are uncertain, and they are kept apart: which
 photos were drawn for training (given this test set), and which the test set happens to hold (given these draws).
+
+Features are plain unless others are named: those in second order take their axes from train, so that each draw has
+features of its own.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from numpy.typing import NDArray
 from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.benchmarks.declarations import Benchmark, Metric
 from fieldmark.errors import InputError, MisuseError
+from fieldmark.features.second_order import SECOND_ORDER
 from fieldmark.features.settings import FeatureSettings
 from fieldmark.fitting import answer_test, prepare, readable_inputs, with_features
 from fieldmark.fitting.allowed import seen_by
@@ -176,6 +180,8 @@ def run_episodes(
     _check(entries, shots, draws)
     # Names and settings are refused before anything is read.
     prepared = {entry.name: prepare(entry.method, entry.settings, declared.task, entry.steps) for entry in entries}
+    entries = [_on_plain_features(entry, prepared[entry.name].method) for entry in entries]
+    prepared = {entry.name: prepare(entry.method, entry.settings, declared.task, entry.steps) for entry in entries}
     opened = open_benchmark(declared, open_release(declared, data), seed=seed)
     if "test" not in opened.truth or opened.view.test is None:
         raise InputError(data, found="no labels for test", expected="a release that holds them")
@@ -184,12 +190,18 @@ def run_episodes(
     supplies = {name: _features(configured, opened, store) for name, configured in prepared.items()}
     views: dict[_Features, View] = {}
 
+    def view_of(entry: MethodEntry, drawn: tuple[int, int]) -> View:
+        features, configured, rows = supplies[entry.name], prepared[entry.name], chosen[drawn]
+        if features.learned:
+            view = opened.view
+            return with_features(replace(opened, view=replace(view, train=view.train.take(rows))), configured, store)
+        if features not in views:
+            views[features] = with_features(opened, configured, store)
+        return replace(views[features], train=views[features].train.take(rows))
+
     def score(task: tuple[MethodEntry, tuple[int, int]]) -> Scorecard:
         entry, drawn = task
-        features = supplies[entry.name]
-        if features not in views:
-            views[features] = with_features(opened, prepared[entry.name], store)
-        view = replace(views[features], train=views[features].train.take(chosen[drawn]))
+        view = view_of(entry, drawn)
         predictions = answer_test(opened, view, prepared[entry.name].method, entry.steps)
         truth, taxa = opened.truth["test"], opened.dataset.taxa
         return score_predictions(declared, predictions, truth, labels=view.labels, classes=taxa)
@@ -222,6 +234,11 @@ class _Features:
     fine_tuned: tuple[Model, ...] = field(compare=False)
     supply: Supply = field(compare=False)
 
+    @property
+    def learned(self) -> bool:
+        """Whether features take something from the photos of train."""
+        return any(one.output == SECOND_ORDER for _, one in self.sources)
+
     def settings(self) -> Any:
         """As plain data; those of the media alone stand for themselves."""
         named = {name: asdict(one) for name, one in self.sources}
@@ -239,6 +256,12 @@ def _features(configured: Configured, opened: Opened, store: Path | None) -> _Fe
     supply = configured.supply(dataset.inputs_by_name, dataset.main_input.extractor, store)
     trained = tuple(source.fine_tuned for source in supply.sources.values() if source.fine_tuned)
     return _Features(tuple(settings.items()), tuple(supply.encoders.items()), trained, supply)
+
+
+def _on_plain_features(entry: MethodEntry, method: Method) -> MethodEntry:
+    if not method.second_order or "output" in entry.settings:
+        return entry
+    return replace(entry, settings={**entry.settings, "output": "features"})
 
 
 def _sees(method: Method, steps: Sequence[str]) -> str:
