@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -75,7 +76,7 @@ def automatic(name: str, result: dict[str, Any]) -> str:
     """What `auto` gains over `linear`, what its best candidate would have gained, and what the minutes bought."""
     rows, bought = [], []
     for one, own in result["sets"].items():
-        cells = [cell for cell in result["rows"] if cell["set"] == one]
+        cells = cells_of(result, one)
         row = [one, str(len(cells)), f"{cells[0]['test_units']:,}"]
         for metric in ("macro_f1_all", "top_1"):
             row += [_mean(cell[method][metric] for cell in cells) for method in ("linear", "auto")]
@@ -98,7 +99,30 @@ def automatic(name: str, result: dict[str, Any]) -> str:
         "What the time bought: the best macro-F1 on the first fold of train after so many seconds, mean over seeds. It "
         "is the best of many on one fold, which flatters.\n\n"
         + table(["set", *(f"{one} s" for one in MOMENTS)], bought)
+        + "\nWhat its ensembles are made of: shares of their weights in percent, mean over seeds.\n\n"
+        + table(["set", *PARTS], [[one, *_parts(cells_of(result, one))] for one in result["sets"]])
     )
+
+
+def cells_of(result: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """The cells of one set."""
+    return [cell for cell in result["rows"] if cell["set"] == name]
+
+
+# Kinds of members by what their text says; features are plain where it names no others.
+PARTS = ("second-order", "stages", "plain", "prototypes", "linear", "lda", "ridge", "other heads")
+
+
+def _parts(cells: Sequence[dict[str, Any]]) -> list[str]:
+    """How much of the weight each kind of member has."""
+    shares = dict.fromkeys(PARTS, 0.0)
+    for cell in cells:
+        for text, weight in cell["weights"].items():
+            head, *settings = re.split("[: ]", text)
+            output = next((one.removeprefix("output=") for one in settings if one.startswith("output=")), "plain")
+            for kind in (output.replace("features", "plain"), head if head in PARTS else "other heads"):
+                shares[kind] += weight / len(cells)
+    return [f"{100 * share:.0f}" if share else "" for share in shares.values()]
 
 
 SHOWN = ("linear", "auto", "difference (lowest to highest)")
