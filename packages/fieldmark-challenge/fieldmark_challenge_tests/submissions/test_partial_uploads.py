@@ -318,14 +318,17 @@ def test_a_killed_server_loses_nothing_and_submit_goes_on(small_platform, server
 
     original = httpx.request
     monkeypatch.setattr(httpx, "request", watched)
-    monkeypatch.setattr(upload_client, "FAILURES", 1)
-    monkeypatch.setattr(upload_client, "WAIT_MOST_S", 0.0)
+    monkeypatch.setattr(upload_client, "FAILURES", 3)
+    monkeypatch.setattr(upload_client, "WAIT_MOST_S", 0.1)
     with pytest.raises(InterruptedUploadError, match="run the same command again"):
         client.hand_in(run, title="in parts")
-    assert starts == [0, PART, PART, 2 * PART, 3 * PART]  # nothing that was acknowledged was sent again
+    # Nothing that was acknowledged was sent again; a server that comes back slowly may be asked more than once.
+    assert starts.count(PART) >= 2 and [one for one in starts if one != PART] == [0, 2 * PART, 3 * PART]
+    assert starts == sorted(starts)
+    before = len(starts)
     with served_here(small_platform, server.port):
         sent = client.hand_in(run, title="in parts")
-    assert starts[5:] == [3 * PART] and "going on after" in capsys.readouterr().err
+    assert starts[before:] == [3 * PART] and "going on after" in capsys.readouterr().err
     assert sent["title"] == "in parts" and small_platform.submission(sent["id"]).size == len(RUN)
     assert stored_parts(small_platform) == []
 
