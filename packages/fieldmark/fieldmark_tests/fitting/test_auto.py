@@ -106,6 +106,19 @@ def test_no_candidate_is_begun_when_the_minutes_are_spent(few, release, tmp_path
     assert result.run.method == "frequent"
 
 
+def test_features_are_begun_late_where_folds_are_quick_and_not_where_they_are_slow(few, release, tmp_path, monkeypatch):
+    """After two thirds of the time."""
+    begun = {}
+    for name, seconds in (("quick", 0.01), ("slow", 60.0)):
+        monkeypatch.setattr(auto.ChainResult, "seconds_of_a_fold", lambda _, seconds=seconds: seconds)
+        late = property(lambda self: 400.0 if self.entrants else 0.0)
+        monkeypatch.setattr(auto.AutoSearch, "elapsed", late)
+        searched(release, tmp_path / name, minutes=10)
+        about = json.loads((tmp_path / name / "auto.json").read_text())
+        begun[name] = {one["chain"] for one in about["tried"] if one["folds"]}
+    assert begun == {"quick": {"frequent", "centroid:size=32", "lda:size=32"}, "slow": {"frequent"}}
+
+
 def test_a_fold_is_never_measured_by_what_was_chosen_with_it(few, release, tmp_path, monkeypatch):
     chosen_on, whole = [], auto.AutoSearch.choose
 

@@ -61,7 +61,7 @@ PROBED, WARMING = 8, 2
 CAUTION = 1.5
 # Folds before which candidates may be dropped; the others measure.
 HALVINGS = 2
-# New features are begun in this share of the time; in the rest, the best answer the other folds.
+# New features are begun in this share of the time at least; then the best answer the other folds.
 EXPLORING = 0.6
 # With fewer items to learn from, heads are quick and one fold says little: no head is dropped after the first.
 FEW_ITEMS = 1_000
@@ -169,7 +169,7 @@ class AutoSearch:
         for candidate in declared:
             groups.setdefault(candidate.group, []).append(candidate)
         for group, own in groups.items():
-            if not self._affordable(0.0, EXPLORING):
+            if not self._affordable(self._deepening_seconds()):
                 self.skipped |= {one.chain.text: "No time left." for one in own}
                 continue
             entrants = list(self._entering(group, self._worth_trying(own)))
@@ -199,10 +199,12 @@ class AutoSearch:
                 configured = self.train.settled(
                     configured_method(candidate.chain.method, candidate.chain.settings, self.train.seed)
                 )
-                if number == 0 and not self._affordable(self._feature_seconds(configured), EXPLORING):
-                    self.skipped |= {one.chain.text: f"No time for features of {group}." for one in candidates}
-                    return
-                if not self._affordable(self._guess(candidate)):
+                if number == 0 and self.entrants:
+                    seconds = self._feature_seconds(configured) + self._deepening_seconds()
+                    if not self._affordable(seconds):
+                        self.skipped |= {one.chain.text: f"No time for features of {group}." for one in candidates}
+                        return
+                if not self._affordable(self._guess(candidate) + self._deepening_seconds()):
                     self.skipped[text] = "No time for a fit."
                     continue
                 yield ChainResult(candidate, self.train.answered(configured, candidate.chain.steps or self.steps))
@@ -232,16 +234,21 @@ class AutoSearch:
         known = [one.seconds_of_a_fold() for one in same]
         return max(known) if known else candidate.seconds_per_item * len(self.opened.view.train)
 
-    def _affordable(self, seconds: float, share: float = 1.0) -> bool:
-        """Whether so much more fits into a share of the time, with what the final fit will take.
-
-        The first candidate always does.
-        """
+    def _affordable(self, seconds: float) -> bool:
+        """Whether so much more fits into the time, with what the final fit will take; the first always does."""
         if not self.entrants:
             return True
-        ranked = sorted(self.entrants, key=lambda one: -self._signed(one.first_score))[:FEWEST]
-        final = 5 + 1.5 * sum(one.seconds_of_a_fold() for one in ranked)
-        return self.elapsed + seconds + final <= 60 * share * self.auto.minutes
+        final = 5 + 1.5 * sum(one.seconds_of_a_fold() for one in self._leading(FEWEST))
+        return self.elapsed + seconds + final <= 60 * self.auto.minutes
+
+    def _deepening_seconds(self) -> float:
+        """What the best will take to answer the other folds, as far as time is kept for that."""
+        each = sum(one.seconds_of_a_fold() for one in self._leading(MOST_MEMBERS))
+        return min(CAUTION * (self.train.folds - 1) * each, 60 * (1 - EXPLORING) * self.auto.minutes)
+
+    def _leading(self, number: int) -> list[ChainResult]:
+        """The entrants that did best on the first fold."""
+        return sorted(self.entrants, key=lambda one: -self._signed(one.first_score))[:number]
 
     def _answer(self, what: str, entrants: Sequence[ChainResult], fold: int) -> None:
         """Has entrants answer a fold, as long as there is time, and keeps those that did."""
@@ -259,7 +266,7 @@ class AutoSearch:
                 entrant.first_score = self._value(answers, [0])
                 self.entrants.append(entrant)
                 self._tell_best(entrant.candidate.chain.text, entrant.first_score, "first fold")
-            if not self._affordable(0.0):
+            if not self._affordable(self._deepening_seconds() if fold == 0 else 0.0):
                 return
 
     # Deepening: the best answer the other folds.
