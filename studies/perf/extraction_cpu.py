@@ -55,7 +55,7 @@ def measured(folder: Path) -> dict[str, Any]:
             return found
 
         first = child("extract")
-        turns = [{**child("extract"), **child("alone")} for _ in range(TURNS)]
+        turns = [{**child("extract"), **child("second-order"), **child("alone")} for _ in range(TURNS)]
         agreement = child("agreement")
     least = {what: min(turn[what] for turn in turns) for what in turns[0] if what.endswith("_ms")}
     bare = least["openvino_ms"]
@@ -65,16 +65,33 @@ def measured(folder: Path) -> dict[str, Any]:
         "engine": turns[-1]["engine"],
         "cpu_ms": {name: round(value, 2) for name, value in {"first_ms": first["process_ms"], **least}.items()},
         "over_bare_openvino": {
-            name: round(least[name] / bare, 2) for name in ("extraction_ms", "process_ms", "later_half_ms")
+            name: round(value / bare, 2)
+            for name, value in least.items()
+            if name.endswith(("extraction_ms", "process_ms", "later_half_ms"))
         },
         "allowed": round(ALLOWED, 2),
         "relative_difference": agreement,
     }
 
 
-def extracted(folder: Path) -> dict[str, Any]:
-    """One extraction in this process, into a store that is empty."""
+def second_order(folder: Path) -> dict[str, Any]:
+    """The same of second-order features, without what their axes take."""
+    from fieldmark.features.photos import decode_square
+    from fieldmark.features.second_order import PHOTOS as PHOTOS_OF_AXES
+    from fieldmark.features.second_order import axes_of
+
+    backbone = _backbone()
+    paths = sorted((folder / "photo").iterdir())[:PHOTOS_OF_AXES]
+    squares = [decode_square(path.read_bytes(), backbone.preprocessing) for path in paths]
+    blocks = (squares[start : start + AT_ONCE] for start in range(0, len(squares), AT_ONCE))
+    found = extracted(folder, axes_of(map(backbone.last_maps, blocks)))
+    return {f"second_order_{name}": found[name] for name in ("extraction_ms", "later_half_ms")}
+
+
+def extracted(folder: Path, axes: Any = None) -> dict[str, Any]:
+    """One extraction in this process, into a store that is empty; in second order where there are axes."""
     from fieldmark.features.extraction import extract
+    from fieldmark.features.second_order import SECOND_ORDER
     from fieldmark.features.settings import FeatureSettings
     from fieldmark.features.store import FeatureStore
     from fieldmark.models.supply.sources import load_backbone
@@ -92,7 +109,7 @@ def extracted(folder: Path) -> dict[str, Any]:
 
     paths = [str(path) for path in sorted((folder / "photo").iterdir())]
     imported = time.process_time()
-    backbone = load_backbone(FeatureSettings())
+    backbone = load_backbone(FeatureSettings(output="features" if axes is None else SECOND_ORDER), axes)
     with tempfile.TemporaryDirectory() as name:
         store = TimedStore(Path(name), backbone.digest)
         extract(paths, read_photo, backbone, store)
@@ -190,8 +207,8 @@ def _backbone() -> Any:
 
 
 def main() -> None:
-    """One part in this process: `python -m studies.perf.extraction_cpu extract|alone|agreement FOLDER`."""
-    part = {"extract": extracted, "alone": alone, "agreement": agreement}[sys.argv[1]]
+    """One part in this process: `python -m studies.perf.extraction_cpu extract|second-order|alone|agreement FOLDER`."""
+    part = {"extract": extracted, "second-order": second_order, "alone": alone, "agreement": agreement}[sys.argv[1]]
     print(json.dumps(part(Path(sys.argv[2]))))
 
 

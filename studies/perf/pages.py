@@ -98,6 +98,7 @@ def cpu_extraction_table() -> str:
         "process_ms": "extraction, with the start of Python",
         "extraction_ms": "extraction, with the start of the engine",
         "later_half_ms": "its later half",
+        "second_order_extraction_ms": "extraction in second order, with the start of the engine",
         "openvino_ms": "OpenVINO alone",
         "onnxruntime_ms": "ONNX Runtime alone",
         "decoding_ms": "decoding and resizing alone",

@@ -268,6 +268,7 @@ def _extraction_cpu(result: Result) -> list[Ratio]:
         "extraction_ms": "extraction, start of the engine included",
         "process_ms": "the same with the start of Python",
         "later_half_ms": "its later half",
+        "second_order_extraction_ms": "extraction in second order, start of the engine included",
     }
     over = result["over_bare_openvino"]
     return [
