@@ -133,13 +133,12 @@ def test_a_fold_is_never_measured_by_what_was_chosen_with_it(few, release, tmp_p
 
 def test_the_estimate_has_the_error_of_the_test_in_its_interval(few, release, tmp_path):
     result, _ = searched(release, tmp_path / "run", minutes=5)
-    card, task = result.scorecard, fieldmark.benchmark("folder").task
-    metric = task.metrics[0]
-    spread = {metric.name: np.random.default_rng(0).normal(0.5, 0.2, 40)}
-    card = type(card)(**{**card.__dict__, "pseudo": spread})
+    metric = fieldmark.benchmark("folder").task.metrics[0]
+    card = card_of(result, metric, np.random.default_rng(0).normal(0.5, 0.2, 40))
     alone, small, large = (estimate_of(card, metric, units) for units in (None, 10, 10_000))
     widths = [one.high - one.low for one in (alone, large, small)]
     assert widths == sorted(widths) and widths[2] > 1.9 * widths[0]
+    assert estimate_of(card_of(result, metric, [0.9, 1.0, 1.1]), metric, 3).high == 1.0
 
 
 def card_of(result, metric, pseudo):

@@ -94,7 +94,10 @@ def estimate_of(
     variance = float(np.var(pseudo, ddof=1)) * (1 / len(pseudo) + (1 / test_units if test_units else 0.0))
     spread = float(np.hypot(np.sqrt(variance), gain.error))
     half = float(stdtrit(len(pseudo) - 1, (1 + LEVEL) / 2)) * spread
-    return NestedEstimate(value, value - half, value + half, card.units, test_units, gain.value)
+    low, high = value - half, value + half
+    if metric.is_share:
+        low, high = max(low, 0.0), min(high, 1.0)
+    return NestedEstimate(value, low, high, card.units, test_units, gain.value)
 
 
 def learning_gain(more: Scorecard, less: Scorecard, metric: Metric, items: tuple[float, float, float]) -> LearningGain:
