@@ -141,6 +141,14 @@ def test_the_estimate_has_the_error_of_the_test_in_its_interval(few, release, tm
     assert estimate_of(card_of(result, metric, [0.9, 1.0, 1.1]), metric, 3).high == 1.0
 
 
+def test_where_the_release_has_a_val_it_says_what_to_expect_of_test(few, make_release, tmp_path):
+    result, _ = searched(make_release(per_class=12), tmp_path / "run", minutes=5)
+    estimate = json.loads((tmp_path / "run" / "auto.json").read_text())["estimate"]
+    val = json.loads((tmp_path / "run" / "scorecard-val.json").read_text())
+    assert estimate["on"] == "val" and estimate["value"] == val["metrics"]["macro_f1_all"]["value"]
+    assert any("from val" in remark for remark in result.run.remarks)
+
+
 def card_of(result, metric, pseudo):
     """A scorecard with these pseudo-values and their mean."""
     card, values = result.scorecard, np.asarray(pseudo)

@@ -355,7 +355,7 @@ class AutoSearch:
         chain = self._chain(choice)
         measured = done[self.dropped_after :]
         # Half of train at least: averages over classes are too low where many classes are missing.
-        enough = len(done) > 1 and 2 * len(measured) >= self.train.folds
+        enough = len(done) > 1 and 2 * len(measured) >= self.train.folds and not has_own_val(self.opened)
         estimate = self._estimate(choice.members, measured, done) if enough else None
         self._tell_best(chain.text, choice.value, f"{len(done)} folds")
         assert self.metric is not None  # a candidate was tried
@@ -393,10 +393,9 @@ class AutoSearch:
             others = [one for one in done if one != fold]
             answers += self._answers_of(self.choose(others), [fold])
         assert self.metric is not None
-        part = "test" if "test" in self.opened.truth else None
-        units = len(set(self.opened.truth[part].units)) if part else None
         gain = self._learning_gain(members[0], measured)
-        return estimate_of(self.train.score(answers, self.metric, measured), self.metric, units, gain)
+        card = self.train.score(answers, self.metric, measured)
+        return estimate_of(card, self.metric, test_units(self.opened), gain)
 
     def _learning_gain(self, member: ChainResult, folds: Sequence[int]) -> LearningGain:
         """What the first member of the choice gains by learning from all of train; 0 where the time is spent."""
@@ -461,6 +460,16 @@ class AutoSearch:
         self.curve.append(BestSoFar(round(self.elapsed, 1), value, text, on))
         word = "chosen" if final else "best so far"
         self.auto.tell(f"{self.elapsed:5.0f} s  {word}: {self.metric.name} {value:.3f} ({on})  {text}")
+
+
+def has_own_val(opened: Opened) -> bool:
+    """Whether the release has a val with labels, which says what to expect on test."""
+    return "val" in opened.truth and not opened.val_is_drawn
+
+
+def test_units(opened: Opened) -> int | None:
+    """How many units test has; None where it has no truth."""
+    return len(set(opened.truth["test"].units)) if "test" in opened.truth else None
 
 
 def run_auto(

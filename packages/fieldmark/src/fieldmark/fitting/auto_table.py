@@ -8,9 +8,9 @@ all folds, as after `--search`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -49,15 +49,16 @@ class TriedChain:
 
 @dataclass(frozen=True)
 class NestedEstimate:
-    """The score that is to be expected on test, by folds that had no part in the choice.
+    """The score that is to be expected on test, by folds that had no part in the choice, or by the release's own val.
 
     Args:
-        value: The score on those folds, with the gain.
+        value: The score on those folds, with the gain, or on val.
         low, high: Where the score on test should lie with 95 %: the error of the estimate and that of a test of this
             size together; None for metrics without pseudo-values.
         units: How many units it was measured on.
         test_units: How many units test has; None where it has no truth, and the interval is that of the estimate.
         gain: What the model should gain by learning from all of train, which those of folds could not.
+        on: Which of the two it was measured on.
     """
 
     value: float
@@ -66,6 +67,7 @@ class NestedEstimate:
     units: int
     test_units: int | None
     gain: float = 0.0
+    on: Literal["folds", "val"] = "folds"
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,10 @@ class LearningGain:
 
 
 NO_GAIN = LearningGain(0.0, 0.0)
+MEASURED_ON = {
+    "folds": "folds not used for the choice",
+    "val": "val, which chose no chain but settings of its methods",
+}
 
 
 def estimate_of(
@@ -160,7 +166,7 @@ class AutoSearched(Searched):
             interval = "" if low is None or high is None else f" ({low:.3f} to {high:.3f})"
             gained = f", {self.estimate.gain:.3f} of it for learning from all of train" if self.estimate.gain else ""
             remarks.append(
-                f"Expected on test, from folds not used for the choice: {self.metric.name} "
+                f"Expected on test, from {MEASURED_ON[self.estimate.on]}: {self.metric.name} "
                 f"{self.estimate.value:.3f}{interval}{gained}."
             )
         else:
@@ -172,6 +178,13 @@ class AutoSearched(Searched):
         estimate = None if self.estimate is None else asdict(self.estimate)
         chosen = {"chain": self.chain.text}
         return {**super().record, "trials": len(self.tried), "chosen": chosen, "auto": TRIED_FILE, "estimate": estimate}
+
+    def measured_on_val(self, card: Scorecard, test_units: int | None) -> AutoSearched:
+        """The search with the estimate that the val of a release gives.
+
+        Such a val is like test as a rule; folds of train are not where other people, years or copies are in them.
+        """
+        return replace(self, estimate=replace(estimate_of(card, self.metric, test_units), on="val"))
 
     def write(self, folder: Path) -> None:
         super().write(folder)

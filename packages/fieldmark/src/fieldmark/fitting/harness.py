@@ -44,7 +44,7 @@ from fieldmark.features.extraction import UnreadableError, unreadable
 from fieldmark.features.given_backbones import GivenBackbone, given_backbone
 from fieldmark.fitting.additions import Added, with_added
 from fieldmark.fitting.allowed import allowed_steps
-from fieldmark.fitting.auto import AUTO, Auto, run_auto
+from fieldmark.fitting.auto import AUTO, Auto, has_own_val, run_auto, test_units
 from fieldmark.fitting.auto_table import AutoSearched
 from fieldmark.fitting.chains import chain_of
 from fieldmark.fitting.configuration import Configured, configured_method
@@ -224,6 +224,8 @@ def fit(
             view = replace(_supplied(opened, supply), shared=parts)
         with _timed(seconds, "fit"):
             learned = learn(configured.method, unfitted, view, opened, (supply, pooling), scratch)
+        if isinstance(searched, AutoSearched) and has_own_val(opened):
+            searched = searched.measured_on_val(score_part(opened, learned.on_train.val, "val"), test_units(opened))
         model = model_of(
             configured,
             learned,

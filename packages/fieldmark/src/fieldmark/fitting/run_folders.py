@@ -167,7 +167,7 @@ def _declared_external(method: Method, steps: Sequence[Step], lineage: Lineage |
     return [*method.external_data, *behind, *(sentence for step in steps for sentence in step.external_data)]
 
 
-def score_part(opened: Opened, predictions: Any, part: str, run: Run) -> Scorecard:
+def score_part(opened: Opened, predictions: Any, part: str, run: Run | None = None) -> Scorecard:
     """The score of a run on a part whose truth is there."""
     return score_predictions(
         opened.benchmark,
