@@ -7,8 +7,7 @@ species kept back in turn. Seeds draw the parts and the species, but the test ph
 their source. What is averaged had been chosen on draws like these of fungi, snakes and birds with plain features. It
 was kept after other weights, shrinkages, classifiers and both kinds of features had been compared on draws from train
 of these three: averages with more weight on distances gained a point, but fell below max softmax more often. Amanita
-and camera traps were not looked at before. Intervals are over draws, which share photos, so that other photos would
-vary more.
+and camera traps had no part in it. Intervals are over draws, which share photos, so that other photos would vary more.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ from studies.evidence.suites import lay_out
 
 DRAWS, SHARE = 5, 0.3
 SETS = {
-    "camera_traps": "camera traps (not looked at before)",
-    "amanita": "Amanita (not looked at before)",
+    "camera_traps": "camera traps (no part in the choice)",
+    "amanita": "Amanita (no part in the choice)",
     "fungi_genera": "genera of fungi",
     "snakes_philippines": "snakes",
     "birds_cub_odd": "birds",
