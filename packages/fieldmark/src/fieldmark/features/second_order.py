@@ -131,8 +131,8 @@ def pooled_rows(maps: NDArray[np.floating], plain: NDArray[np.floating], axes: A
         step = 1.5 * eye - 0.5 * inverse @ root
         root, inverse = root @ step, step @ inverse
     places, factors = triangle(axes.shape[1])
-    products: NDArray[np.float32] = (turned @ inverse @ across).reshape(len(turned), -1)[:, places] * factors
-    return np.concatenate([unit_rows(products), unit_rows(plain.astype(np.float32))], axis=1)
+    products = (turned @ inverse @ across).reshape(len(turned), -1)[:, places] * factors
+    return np.concatenate([unit_rows(one.astype(np.float32, copy=False)) for one in (products, plain)], axis=1)
 
 
 def pooled(maps: Any, plain: Any, axes: Any, upper: tuple[Any, Any]) -> Any:
