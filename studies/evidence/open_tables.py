@@ -40,26 +40,40 @@ def open_set(name: str, result: dict[str, Any]) -> str:
 def drawn_unknown_species(name: str, result: dict[str, Any]) -> str:
     """The average and what species kept back chose, against max softmax, over draws."""
     rows: list[list[str]] = []
-    ahead: dict[str, list[Any]] = {"average": [], "chosen": []}
+    ahead: list[list[Any]] = [[], [], [], []]
     for label, draws in result["sets"].items():
-        plain = np.array([draw["roc_auc"]["max-softmax"] for draw in draws])
-        average = np.array([draw["roc_auc"]["average"] for draw in draws])
-        chosen = np.array([draw["roc_auc"][draw["chosen"]] for draw in draws])
-        ahead["average"].append(average - plain)
-        ahead["chosen"].append(chosen - plain)
+        plain = [draw["plain"] for draw in draws]
+        simple, average = (_areas(draws, [score] * len(draws)) for score in ("max-softmax", "average"))
+        simple_plain, average_plain = (_areas(plain, [score] * len(draws)) for score in ("max-softmax", "average"))
+        chosen = _areas(plain, [draw["chosen"] for draw in plain])
+        gains = (average - simple, average - simple_plain, average_plain - simple_plain, chosen - simple_plain)
+        for held, gain in zip(ahead, gains, strict=True):
+            held.append(gain)
         photos = (
             f"{np.mean([draw['known'] for draw in draws]):,.0f} / {np.mean([draw['unknown'] for draw in draws]):,.0f}"
         )
-        others = [draw["chosen"] for draw in draws if draw["chosen"] != "average"]
-        cells = [mean_difference(average - plain), f"{int((average < plain).sum())}", mean_difference(chosen - plain)]
-        rows.append([label, photos, f"{100 * plain.mean():.1f}", *cells, ", ".join(others)])
-    means = [100 * float(np.mean(own)) for own in ahead.values()]
-    below = int(sum((own < 0).sum() for own in ahead["average"]))
-    rows.append(["mean of the sets", "", "", f"{means[0]:+.1f}", str(below), f"{means[1]:+.1f}", ""])
-    columns = ["", "test photos known / unknown", "max softmax", "average, ahead by", "draws below", "chosen, ahead by"]
-    return f"## Unknown species where val has none\n\n{result['about']}\n\n" + table(
-        [*columns, "chosen in place of the average"], rows
-    )
+        told = [mean_difference(gain) for gain in gains]
+        below = f"{int((gains[0] < 0).sum())}"
+        rows.append(
+            [label, photos, *(f"{100 * one.mean():.1f}" for one in (simple_plain, simple)), told[0], below, *told[1:]]
+        )
+    means = [f"{100 * float(np.mean(own)):+.1f}" for own in ahead]
+    below = str(int(sum((own < 0).sum() for own in ahead[0])))
+    rows.append(["mean of the sets", "", "", "", means[0], below, *means[1:]])
+    columns = [
+        "",
+        "test photos known / unknown",
+        "max softmax, plain",
+        "max softmax",
+        "average, ahead by",
+        "draws below",
+    ]
+    columns += ["average, ahead of max softmax, plain, by", "plain: average, ahead by", "plain: chosen, ahead by"]
+    return f"## Unknown species where val has none\n\n{result['about']}\n\n" + table(columns, rows)
+
+
+def _areas(draws: list[dict[str, Any]], scores: list[str]) -> Any:
+    return np.array([draw["roc_auc"][score] for draw, score in zip(draws, scores, strict=True)])
 
 
 def _open_birds(birds: dict[str, Any]) -> str:

@@ -192,9 +192,25 @@ def _few_shot(name: str, result: dict[str, Any]) -> str:
             f"{found['val_photos']} val photos, {found['draws']} draws.\n\n"
             + table(["", *(f"{number} per class" for number in shots), f"{shots[-1]}, over test photos"], rows)
         )
+        if len(shots) > 1:
+            text += "\nAhead of centroid on plain features, paired over draws: " + _ahead_of_centroid(found) + ".\n"
         if (IMAGES / f"fewshot-{place}.png").exists():
             text += f"\n![{place}: top-1 against photos per class](../../docs/images/fewshot-{place}.png)\n"
     return text
+
+
+def _ahead_of_centroid(found: dict[str, Any]) -> str:
+    """What episodes take by default against the nearest mean of plain features."""
+    of = {row["name"]: row["shots"] for row in found["rows"]}
+    best = "prototypes, scales"
+
+    def ahead(number: int) -> Any:
+        values = [np.array(of[name][str(number)]["top_1"]["values"]) for name in (best, "centroid")]
+        return values[0] - values[1]
+
+    return f"{best}, by photos: " + "; ".join(
+        f"{number}: {mean_difference(ahead(number))}" for number in found["shots"]
+    )
 
 
 def _over(spread: dict[str, Any], what: str) -> tuple[float | None, ...]:

@@ -97,7 +97,7 @@ def test_views_show_the_corners_and_the_mirror_image():
 
 
 @pytest.mark.parametrize(
-    ("views", "number"), [("one", 1), ("flips", 2), ("crops", 5), ("flips+crops", 10), ("zooms", 3)]
+    ("views", "number"), [("one", 1), ("flips", 2), ("crops", 5), ("flips+crops", 10), ("zooms", 3), ("scales", 3)]
 )
 def test_all_views_are_different_and_leave_room_to_move(views, number):
     found = views_of(replace(HOW, crop=1.0), views)

@@ -15,7 +15,7 @@ from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.errors import MisuseError
 from fieldmark.features.backbones import load_torch_backbone
 from fieldmark.features.packaged import PackagedBackbone
-from fieldmark.features.second_order import AXES, TURNS, axes_of, pooled, triangle
+from fieldmark.features.second_order import AXES, TURNS, axes_of, pooled, pooled_rows, triangle
 from fieldmark.features.settings import FeatureSettings
 from fieldmark.models import load_model
 from fieldmark.models.supply import FeatureSource
@@ -76,14 +76,24 @@ def test_pooling_is_the_root_of_the_mean_products_by_so_many_turns_of_newton_and
         assert row @ row == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.parametrize("positions", [9, 25])
+def test_maps_that_are_held_are_pooled_as_the_network_pools_them(positions):
+    maps = maps_of(5, 12, positions, seed=4)
+    axes, plain = axes_of([maps]), np.random.default_rng(3).normal(size=(5, 6)).astype(np.float32)
+    upper = tuple(torch.from_numpy(array) for array in triangle(12))
+    expected = pooled(*(torch.from_numpy(one) for one in (maps, plain, axes)), upper).numpy()
+    np.testing.assert_allclose(pooled_rows(maps, plain, axes), expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["efficientnet_lite0", "efficientnet_lite2"])
 def test_packaged_networks_and_those_of_timm_agree_on_maps_features_and_the_key_of_the_store(name):
     settings = replace(SETTINGS, backbone=name)
     plain, of_timm = load_backbone(settings), load_torch_backbone(settings)
     photos = noise(12)
-    maps = plain.last_maps(photos)
+    maps, features = plain.last_maps(photos)
     assert isinstance(plain, PackagedBackbone) and maps.shape == (12, len(maps[0]), 9)
-    np.testing.assert_allclose(maps, of_timm.last_maps(photos), atol=2e-5 * abs(maps).max())
+    np.testing.assert_allclose(maps, of_timm.last_maps(photos)[0], atol=2e-5 * abs(maps).max())
+    np.testing.assert_allclose(features, of_timm.last_maps(photos)[1], atol=2e-5 * features.max())
     axes = axes_of([maps])
     one, other = load_backbone(settings, axes), load_torch_backbone(settings, axes)
     assert one.digest == other.digest
@@ -99,7 +109,7 @@ def test_packaged_networks_and_those_of_timm_agree_on_maps_features_and_the_key_
 def test_networks_with_maps_or_tokens_in_whatever_order_are_pooled(name):
     settings = FeatureSettings(name, size=64, weights="random", output="second-order")
     plain = load_backbone(settings)
-    maps = plain.last_maps(noise(4, 64))
+    maps, _ = plain.last_maps(noise(4, 64))
     assert maps.shape[1] == plain.network.num_features and maps.shape[2] < maps.shape[1]
     features = load_backbone(settings, axes_of([maps]))(noise(2, 64, seed=5))["features"].astype(np.float64)
     assert (features**2).sum(axis=1) == pytest.approx(2, abs=2e-2)
@@ -111,7 +121,7 @@ def test_networks_with_maps_or_tokens_in_whatever_order_are_pooled(name):
 def test_a_gpu_may_compile_it_whole_and_a_copy_keeps_maps_of_its_own():
     settings = FeatureSettings("resnet10t", size=64, weights="random", output="second-order")
     plain = load_backbone(settings)
-    backbone = load_backbone(settings, axes_of([plain.last_maps(noise(4, 64))]))
+    backbone = load_backbone(settings, axes_of([plain.last_maps(noise(4, 64))[0]]))
     batch = backbone.inputs(noise(2, 64))
     expected = backbone.network.forward_features(batch)
     compiled = torch.compile(backbone.network.forward_features, backend="eager", fullgraph=True)

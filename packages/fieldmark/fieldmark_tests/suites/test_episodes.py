@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -9,11 +10,13 @@ from safetensors.numpy import load_file, save_file
 from typer.testing import CliRunner
 
 import fieldmark
+from fieldmark.benchmarks import BENCHMARKS
 from fieldmark.cli.main import app
 from fieldmark.errors import InputError, MisuseError
-from fieldmark.fitting import answer_test
+from fieldmark.fitting import answer_test, prepare, with_features
 from fieldmark.questions.targets import LabelTargets
 from fieldmark.suites.episodes import MethodEntry, draw_photos, run_episodes
+from fieldmark.views.open_benchmark import open_benchmark, open_release
 from fieldmark.views.parts import Part
 
 LITTLE = {"backbone": "resnet10t", "weights": "random", "size": 32}
@@ -67,21 +70,48 @@ def test_a_fine_tuned_backbone_is_named_and_episodes_are_run_anew_when_it_is_tra
         save_file(arrays | {"conv1.0.weight": 1.5 * arrays["conv1.0.weight"]}, weights)
 
 
-def test_second_order_features_take_their_axes_from_drawn_photos_alone(release, tmp_path, monkeypatch):
-    from fieldmark.models.supply import sources
+def test_photos_are_taken_at_three_scales_in_second_order_unless_features_are_named(release, tmp_path):
+    entries = [
+        MethodEntry("usual", "centroid", {"size": 64}),
+        MethodEntry("plain", "centroid", {"size": 64, "output": "features"}),
+        MethodEntry("flips", "centroid", {"size": 64, "views": "flips"}),
+        MethodEntry("another network", "centroid", LITTLE),
+    ]
+    found = run_episodes("folder", release, entries, tmp_path, shots=(1,), draws=1)
+    settings = [row["settings"] for row in found.to_json()["rows"]]
+    assert settings[0] == {"size": 64, "output": "second-order", "views": "scales"}
+    assert settings[1:] == [dict(entry.settings) for entry in entries[1:]]
 
-    learned_from, plain = [], sources.axes_of_train
+
+def test_second_order_features_have_axes_from_drawn_photos_and_those_of_a_fit_though_photos_are_looked_at_once(
+    release, tmp_path, monkeypatch
+):
+    from fieldmark.models.supply import channel_axes, sources
+
+    settings = {"size": 64, "output": "second-order", "views": "flips"}
+    learned_from, seen, plain, looks = [], [], sources.axes_of_train, channel_axes.WithMaps.__call__
 
     def counted(backbone, train, *rest):
-        learned_from.append(len(train))
+        learned_from.append(train)
         return plain(backbone, train, *rest)
 
     monkeypatch.setattr(sources, "axes_of_train", counted)
-    named = MethodEntry("second order", "centroid", {**LITTLE, "output": "second-order"})
-    usual = MethodEntry("plain", "centroid", {"size": 64})
-    found = run_episodes("folder", release, [named, usual], tmp_path, shots=(1, 3), draws=1)
-    assert learned_from == [3, 9]  # three classes; the other method has plain features
-    assert [row["settings"]["output"] for row in found.to_json()["rows"]] == ["second-order", "features"]
+    monkeypatch.setattr(
+        channel_axes.WithMaps, "__call__", lambda own, photos: (seen.append(len(photos)), looks(own, photos))[1]
+    )
+    opened = open_benchmark(BENCHMARKS["folder"], open_release(BENCHMARKS["folder"], release))
+    configured = prepare("centroid", settings, BENCHMARKS["folder"].task, [])
+    kept = configured.supply(opened.dataset.inputs_by_name, opened.dataset.main_input.extractor).keeping_maps()
+    for rows in (slice(0, 4), slice(2, 9)):
+        view = replace(opened.view, train=opened.view.train.take(np.arange(18)[rows]))
+        drawn = replace(opened, view=view)
+        expected = with_features(drawn, configured, tmp_path / "fit").test.features["photo"]
+        given = with_features(drawn, configured, tmp_path / "episodes", kept).test.features["photo"]
+        np.testing.assert_allclose(given, expected, atol=5e-3)
+    entry = MethodEntry("second order", "centroid", settings)
+    seen.clear(), learned_from.clear()
+    run_episodes("folder", release, [entry], tmp_path, shots=(1, 3), draws=2)
+    assert sorted(map(len, learned_from)) == [3, 3, 9, 9] and sum(seen) <= 2 * 36
 
 
 def test_the_interval_over_draws_is_the_t_interval_of_their_mean(episodes):

@@ -153,12 +153,12 @@ class Backbone:
         return deepcopy(self.network).half()
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
-    def last_maps(self, decoded: Sequence[Any]) -> NDArray[np.float32]:
-        """The maps of the last stage, photos x channels x positions, by the network as it is."""
+    def last_maps(self, decoded: Sequence[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The maps of the last stage, photos x channels x positions, and the features, by the network as it is."""
         network = LastMaps(self.network, self.name)
-        maps: NDArray[np.float32] = network.forward_features(self.inputs(decoded)).cpu().numpy()
+        maps, features = (made.cpu().numpy() for made in network.forward_features(self.inputs(decoded)))
         network.leave()
-        return maps
+        return maps, features
 
     @torch.inference_mode()  # type: ignore[untyped-decorator]
     def __call__(self, decoded: Sequence[Any]) -> dict[str, NDArray[Any]]:

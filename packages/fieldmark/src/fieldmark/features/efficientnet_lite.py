@@ -201,7 +201,7 @@ def onnx_graph(
         variant: Which network.
         tensors: Its weights.
         output: "features" and logits; or in place of both the means of the last two "stages", each of unit length, the
-            "maps" of the last one, or these in "second-order" beside plain features (`features.second_order`).
+            "maps" of the last one and plain features, or these in "second-order" beside them (`features.second_order`).
         axes: Those of second order.
     """
     onnx: Any = require("onnx", "A packaged backbone")
@@ -210,7 +210,7 @@ def onnx_graph(
     nodes, at, kept = [], "pixels", ""
     ends: dict[int, str] = {}
     for one in variant.convolutions():
-        if output in ("stages", "maps") and one.weight == "conv_head":
+        if output == "stages" and one.weight == "conv_head":
             break
         kept = at if one.begins else kept
         inputs = [at, f"{one.weight}.weight"]
@@ -228,7 +228,7 @@ def onnx_graph(
         if not one.activated:
             ends[int(one.weight.split(".")[1])] = at
     held: dict[str, NDArray[Any]] = {"zero": np.array(0, np.float32), "six": np.array(6, np.float32)}
-    widths: dict[str, Any] = {"features": "features"}
+    widths: dict[str, list[Any] | None] = {"features": ["photos", "features"]}
     if output == "stages":
         for stage in LAST_STAGES:
             nodes += [
@@ -239,7 +239,12 @@ def onnx_graph(
         nodes.append(make.make_node("Concat", [f"unit.{stage}" for stage in LAST_STAGES], ["features"], axis=1))
     elif output == "maps":
         held["by position"] = np.array([0, 0, -1])
-        nodes.append(make.make_node("Reshape", [at, "by position"], ["features"]))
+        nodes += [
+            make.make_node("Reshape", [ends[len(STAGES) - 1], "by position"], ["maps"]),
+            make.make_node("GlobalAveragePool", [at], ["pooled"]),
+            make.make_node("Flatten", ["pooled"], ["features"]),
+        ]
+        widths = {"maps": None, "features": ["photos", HEAD]}
     elif axes is not None:
         nodes.append(make.make_node("GlobalAveragePool", [at], ["pooled"]))
         nodes.append(make.make_node("Flatten", ["pooled"], ["plain"]))
@@ -251,7 +256,7 @@ def onnx_graph(
             make.make_node("Flatten", ["pooled"], ["features"]),
             make.make_node("Gemm", ["features", "classifier.weight", "classifier.bias"], ["logits"], transB=1),
         ]
-        widths = dict(OUTPUTS)
+        widths = {name: ["photos", width] for name, width in OUTPUTS.items()}
     read = {name for node in nodes for name in node.input}
     used = {name: array for name, array in (tensors | held).items() if name in read}
     single = onnx.TensorProto.FLOAT
@@ -259,10 +264,7 @@ def onnx_graph(
         nodes,
         "efficientnet_lite",
         [make.make_tensor_value_info("pixels", single, ["photos", 3, "height", "width"])],
-        [
-            make.make_tensor_value_info(name, single, None if output == "maps" else ["photos", width])
-            for name, width in widths.items()
-        ],
+        [make.make_tensor_value_info(name, single, shape) for name, shape in widths.items()],
         [arrays.from_array(np.ascontiguousarray(array), name) for name, array in used.items()],
     )
     model = make.make_model(graph, opset_imports=[make.make_opsetid("", OPSET)], ir_version=IR_VERSION)

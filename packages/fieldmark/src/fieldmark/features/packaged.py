@@ -63,9 +63,10 @@ class PackagedBackbone:
     def _maps(self) -> LiteNetwork:
         return LiteNetwork(self.network.variant, self.network.weights, "maps")
 
-    def last_maps(self, pixels: Sequence[Any]) -> NDArray[np.float32]:
-        """The maps of the last stage, photos x channels x positions."""
-        return self._maps.engine(self.preprocessing.size_px)(np.stack(pixels))[0]
+    def last_maps(self, pixels: Sequence[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The maps of the last stage, photos x channels x positions, and the features."""
+        maps, features = self._maps.engine(self.preprocessing.size_px)(np.stack(pixels))
+        return maps, features
 
     def __call__(self, pixels: Sequence[Any]) -> dict[str, NDArray[Any]]:
         """Features (float16) and, where they are those of its classifier, logits (float32) of photos."""

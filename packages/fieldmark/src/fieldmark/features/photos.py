@@ -52,6 +52,8 @@ TURNED = (5, 6, 7, 8)
 CORNERS = ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0))
 # The squares of "zooms" cover this share of the short side, and lie a third from the upper and the lower edge.
 ZOOMS_COVER, ZOOMS = 0.75, ((0.5, 1 / 3), (0.5, 2 / 3))
+# The closest square of "scales" covers this share of the short side.
+CLOSE_COVERS = 0.65
 
 # What most networks take, so that small looks at a photo need no decoding of their own.
 LOOKED_AT_PX = 256
@@ -71,10 +73,12 @@ def views_of(how: Preprocessing, views: str) -> list[Preprocessing]:
     >>> [view.mirrored for view in views_of(Preprocessing(8, 1.0, (0.5,) * 3, (0.5,) * 3), "flips")]
     [False, True]
     """
-    crops = [how]
+    crops, whole = [how], replace(how, crop=1.0, resize="squash")
     if "zooms" in views:
         close = replace(how, crop=ZOOMS_COVER, resize="cut")
-        crops = [replace(how, crop=1.0, resize="squash"), *(replace(close, place=place) for place in ZOOMS)]
+        crops = [whole, *(replace(close, place=place) for place in ZOOMS)]
+    if "scales" in views:
+        crops = [whole, how, replace(how, crop=CLOSE_COVERS, resize="cut")]
     if "crops" in views:
         narrow = replace(how, crop=min(how.crop, CROPS_COVER))
         crops = [narrow, *(replace(narrow, place=corner) for corner in CORNERS)]

@@ -22,6 +22,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldmark.features.embeddings import unit_rows
+
 SECOND_ORDER: Literal["second-order"] = "second-order"
 Axes = NDArray[np.float32]
 
@@ -107,6 +109,30 @@ def onnx_nodes(maps: str, plain: str, axes: Axes) -> tuple[list[Any], dict[str, 
     units = [node("LpNormalization", one, axis=1, p=2) for one in (node("Mul", chosen, "pairs.factors"), plain)]
     nodes.append(onnx.helper.make_node("Concat", units, ["features"], axis=1))
     return nodes, held
+
+
+def pooled_rows(maps: NDArray[np.floating], plain: NDArray[np.floating], axes: Axes) -> NDArray[np.float32]:
+    """The same of maps that are held.
+
+    With T the turned maps, the root of T T' is T Z T' with Z that of the inverse of T' T: as a rule there are fewer
+    positions than axes.
+
+    Args:
+        maps: Photos x channels x positions.
+        plain: The plain features.
+        axes: The axes of the channels.
+    """
+    turned = axes.T @ maps.astype(np.float32)
+    across = turned.transpose(0, 2, 1)
+    eye = np.eye(turned.shape[2], dtype=np.float32)
+    size = np.square(turned).sum(axis=(1, 2), keepdims=True)
+    root, inverse = across @ turned / size, eye
+    for _ in range(TURNS):
+        step = 1.5 * eye - 0.5 * inverse @ root
+        root, inverse = root @ step, step @ inverse
+    places, factors = triangle(axes.shape[1])
+    products = (turned @ inverse @ across).reshape(len(turned), -1)[:, places] * factors
+    return np.concatenate([unit_rows(one.astype(np.float32, copy=False)) for one in (products, plain)], axis=1)
 
 
 def pooled(maps: Any, plain: Any, axes: Any, upper: tuple[Any, Any]) -> Any:

@@ -61,8 +61,8 @@ class FeatureSettings(Settings):
         resize: "cut" scales the short side and cuts out the center, "squash" makes the whole photo square, as the
             organizers of FungiTastic do. Empty takes what the backbone was trained for.
         views: Of which views of a photo the features are the mean: "one", "flips" (and its mirror image), "crops" (the
-            center and four corners), "flips+crops", or "zooms" (all of it, and two closer squares one above the other,
-            for plants that are small on tall sheets).
+            center and four corners), "flips+crops", "zooms" (all of it, and two closer squares one above the other, for
+            plants that are small on tall sheets), or "scales" (all of it, the usual square, and the middle of it).
         embeddings: "plain", or "quantized" to 8 bits of each coordinate of the unit-length features, as the organizers
             of FungiTastic store theirs.
         output: "features"; for photos "stages", the means of the last two stages of a network, each of unit length, or
@@ -83,7 +83,7 @@ class FeatureSettings(Settings):
     size: int = setting(0, least=SMALLEST_PX, also=(0,))
     weights: str = "pretrained"
     resize: str = setting("", choices=("", "cut", "squash"))
-    views: str = setting("one", choices=("one", "flips", "crops", "flips+crops", "zooms"))
+    views: str = setting("one", choices=("one", "flips", "crops", "flips+crops", "zooms", "scales"))
     embeddings: str = setting("plain", choices=("plain", "quantized"))
     output: str = setting("features", choices=("features", "stages", "second-order", "logits"))
     crop: str = setting("", choices=("", "none", *SOURCES), file=DETECTOR_FILE)

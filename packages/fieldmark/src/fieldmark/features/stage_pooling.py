@@ -93,12 +93,12 @@ class StageMeans(PooledStages):
 
 
 class LastMaps(PooledStages):
-    """The maps of the last stage themselves."""
+    """The maps of the last stage themselves, and the plain features."""
 
     output = MAPS
 
     def pooled(self, maps: list[Any], last: Any) -> Any:
-        return maps[-1].float()
+        return maps[-1].float(), self.network.forward_head(last, pre_logits=True).float()
 
 
 class SecondOrder(PooledStages):

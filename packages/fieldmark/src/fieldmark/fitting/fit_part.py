@@ -52,14 +52,15 @@ def _has_values(part: Part, declared: Input) -> bool:
     return any(part.items[column].is_not_null().any() for column in own)
 
 
-def supply_of(configured: Configured, opened: Opened, store: Path | None) -> Supply:
+def supply_of(configured: Configured, opened: Opened, store: Path | None, supply: Supply | None = None) -> Supply:
     """Where the features that a method needs come from; refuses what the release or the method cannot do."""
     dataset, method = opened.dataset, configured.method
     declared = dataset.inputs_by_name
     allowed = {name: one for name, one in declared.items() if name in opened.benchmark.task.inputs}
     refuse_unfit(configured.name, method, allowed, dataset.medium, dataset.release.root)
     method.check(opened.view)
-    return configured.supply(declared, dataset.main_input.extractor, store).fit(opened.view.train)
+    supply = supply or configured.supply(declared, dataset.main_input.extractor, store)
+    return supply.fit(opened.view.train)
 
 
 def supplied_view(opened: Opened, supply: Supply) -> View:
@@ -270,12 +271,20 @@ def prepare(method: str, settings: Mapping[str, Any], task: Task, steps: Sequenc
     return configured
 
 
-def with_features(opened: Opened, configured: Configured, store: Path | None = None) -> View:
+def with_features(
+    opened: Opened, configured: Configured, store: Path | None = None, supply: Supply | None = None
+) -> View:
     """What methods see of an opened benchmark, with features where they are wanted.
 
     A method that reads all inputs is settled before (`Configured.on_release`).
+
+    Args:
+        opened: The benchmark.
+        configured: The method.
+        store: Where features are kept, if not in the user's cache.
+        supply: What makes them, not fitted yet, where it serves several.
     """
-    return supplied_view(opened, supply_of(configured, opened, store))
+    return supplied_view(opened, supply_of(configured, opened, store, supply))
 
 
 def answer_test(opened: Opened, view: View, method: Method, steps: Sequence[str] | None) -> Any:

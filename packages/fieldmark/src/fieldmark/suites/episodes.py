@@ -10,8 +10,9 @@ OUT/
 The test set and val stay whole; only train is drawn from. Two things are uncertain, and they are kept apart: which
 photos were drawn for training (given this test set), and which the test set happens to hold (given these draws).
 
-Features are plain unless others are named: those in second order take their axes from train, so that each draw has
-features of its own.
+Methods that take photos in second order see them at three scales unless other features are named: with four photos per
+class that was better on birds, snakes and fungi. Such features take their axes from train, so that each draw has its
+own; the network looks at each photo once.
 """
 
 from __future__ import annotations
@@ -180,21 +181,26 @@ def run_episodes(
     _check(entries, shots, draws)
     # Names and settings are refused before anything is read.
     prepared = {entry.name: prepare(entry.method, entry.settings, declared.task, entry.steps) for entry in entries}
-    entries = [_on_plain_features(entry, prepared[entry.name].method) for entry in entries]
-    prepared = {entry.name: prepare(entry.method, entry.settings, declared.task, entry.steps) for entry in entries}
     opened = open_benchmark(declared, open_release(declared, data), seed=seed)
+    entries = [_at_scales(entry, prepared[entry.name].method, opened.dataset.main_input.extractor) for entry in entries]
+    prepared = {entry.name: prepare(entry.method, entry.settings, declared.task, entry.steps) for entry in entries}
     if "test" not in opened.truth or opened.view.test is None:
         raise InputError(data, found="no labels for test", expected="a release that holds them")
     prepared = {name: one.on_release(readable_inputs(opened)) for name, one in prepared.items()}
     chosen = {(n, draw): draw_photos(opened.view.train, n, [seed, draw]) for n in shots for draw in range(draws)}
     supplies = {name: _features(configured, opened, store) for name, configured in prepared.items()}
     views: dict[_Features, View] = {}
+    of_draw: dict[tuple[_Features, tuple[int, int]], View] = {}  # the last one: they are not small
 
     def view_of(entry: MethodEntry, drawn: tuple[int, int]) -> View:
         features, configured, rows = supplies[entry.name], prepared[entry.name], chosen[drawn]
         if features.learned:
-            view = opened.view
-            return with_features(replace(opened, view=replace(view, train=view.train.take(rows))), configured, store)
+            if (features, drawn) not in of_draw:
+                of_draw.clear()
+                view = replace(opened.view, train=opened.view.train.take(rows))
+                own = with_features(replace(opened, view=view), configured, store, features.supply)
+                of_draw[features, drawn] = own
+            return of_draw[features, drawn]
         if features not in views:
             views[features] = with_features(opened, configured, store)
         return replace(views[features], train=views[features].train.take(rows))
@@ -206,11 +212,13 @@ def run_episodes(
         truth, taxa = opened.truth["test"], opened.dataset.taxa
         return score_predictions(declared, predictions, truth, labels=view.labels, classes=taxa)
 
-    cells = []
+    folders = {}
     for entry in entries:
         address = address_of(_content(entry, prepared[entry.name].method, supplies[entry.name], opened, seed), 6)
-        folder = Path(out, DRAWS_FOLDER, f"{entry.method}-{address}")
-        cells += [GridCell(folder / f"{n}-{draw}.npz", (entry, (n, draw))) for n, draw in chosen]
+        folders[entry.name] = Path(out, DRAWS_FOLDER, f"{entry.method}-{address}")
+    cells = [
+        GridCell(folders[entry.name] / f"{n}-{draw}.npz", (entry, (n, draw))) for n, draw in chosen for entry in entries
+    ]
     for _ in run_grid("episodes", cells, score, _write_scored):
         pass
     scored: dict[tuple[str, int], list[_Scored]] = {}
@@ -255,13 +263,15 @@ def _features(configured: Configured, opened: Opened, store: Path | None) -> _Fe
     settings = configured.feature_settings(dataset.inputs_by_name, dataset.main_input.extractor)
     supply = configured.supply(dataset.inputs_by_name, dataset.main_input.extractor, store)
     trained = tuple(source.fine_tuned for source in supply.sources.values() if source.fine_tuned)
-    return _Features(tuple(settings.items()), tuple(supply.encoders.items()), trained, supply)
+    found = _Features(tuple(settings.items()), tuple(supply.encoders.items()), trained, supply)
+    return replace(found, supply=supply.keeping_maps()) if found.learned else found
 
 
-def _on_plain_features(entry: MethodEntry, method: Method) -> MethodEntry:
-    if not method.second_order or "output" in entry.settings:
+def _at_scales(entry: MethodEntry, method: Method, extractor: str) -> MethodEntry:
+    usual = method.usual_features(str(entry.settings.get("backbone", extractor)))
+    if usual.get("output") != SECOND_ORDER or {"output", "views"} & set(entry.settings):
         return entry
-    return replace(entry, settings={**entry.settings, "output": "features"})
+    return replace(entry, settings={**entry.settings, "output": SECOND_ORDER, "views": "scales"})
 
 
 def _sees(method: Method, steps: Sequence[str]) -> str:

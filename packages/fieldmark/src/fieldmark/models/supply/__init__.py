@@ -40,6 +40,10 @@ class Supply:
         sources = {name: one.fit(train, input_of(name)) for name, one in self.sources.items()}
         return Supply(sources, {name: one.fit(train) for name, one in self.encoders.items()})
 
+    def keeping_maps(self) -> Supply:
+        """The supply for who fits it again and again to other photos of one release."""
+        return Supply({name: one.keeping_maps() for name, one in self.sources.items()}, self.encoders)
+
     @property
     def axes(self) -> dict[str, Axes]:
         """The axes of second-order features, by the name of the input."""

@@ -29,7 +29,7 @@ from fieldmark.features.settings import OWN, PACKAGED, FeatureSettings
 from fieldmark.features.store import FeatureStore, default_store
 from fieldmark.methods.base import NOT_STATED, media_of
 from fieldmark.methods.photo_crops import boxes_of
-from fieldmark.models.supply.channel_axes import axes_of_train
+from fieldmark.models.supply.channel_axes import KeptMaps, WithMaps, axes_of_train
 from fieldmark.registry import imported, require
 from fieldmark.tables.inputs import Layer
 from fieldmark.tables.media import PHOTO, Medium
@@ -56,6 +56,7 @@ class FeatureSource:
         fine_tuned: The model whose network makes them, where one was trained here.
         own: The backbone, where it was given as an object.
         axes: Those of second-order features, once they were found in train.
+        kept: The maps of photos, where second-order features on further axes will be asked for.
 
     Attributes:
         looks: The photos of each part that was supplied and what they look like (`photo_reading.look_of`); None where
@@ -69,8 +70,9 @@ class FeatureSource:
         fine_tuned: Model | None = None,
         own: GivenBackbone | None = None,
         axes: Axes | None = None,
+        kept: KeptMaps | None = None,
     ) -> None:
-        self._own, self.axes = own, axes
+        self._own, self.axes, self._kept = own, axes, kept
         if own is not None:
             own.refuse_settings(settings)
         self.settings, self.fine_tuned, self._store_root = settings, fine_tuned, store or default_store()
@@ -94,7 +96,7 @@ class FeatureSource:
             fitted = self.fine_tuned.fitted
             return fitted.method.backbone(fitted.arrays, self.settings.size, self.settings.resize)
         if self.axes is not None:
-            return load_backbone(self.settings, self.axes)
+            return load_backbone(self.settings, self.axes if self._kept is None else None)
         return local_module(self.settings) or imported(self.settings.medium.network)(self.settings)
 
     def fit(self, train: Part, name: str = "") -> FeatureSource:
@@ -110,8 +112,12 @@ class FeatureSource:
             return self  # which is refused when features are made
         if name not in ("", PHOTO.name):
             raise MisuseError(f"{name}.output={SECOND_ORDER}: it is for the photos of a release. Leave it out.")
-        axes = axes_of_train(self.backbone, train, self.crop, self._store_root)
-        return FeatureSource(self.settings, self._store_root, axes=axes)
+        axes = axes_of_train(self.backbone, train, self.crop, self._store_root, self._kept)
+        return FeatureSource(self.settings, self._store_root, axes=axes, kept=self._kept)
+
+    def keeping_maps(self) -> FeatureSource:
+        """The source for who fits it again and again to other photos of one release: the network looks at each once."""
+        return FeatureSource(self.settings, self._store_root, self.fine_tuned, self._own, self.axes, KeptMaps())
 
     @property
     def origin_known(self) -> bool:
@@ -295,9 +301,13 @@ class FeatureSource:
         for number, view in enumerate(views, start=1):
             seen = self.backbone if view == self.backbone.preprocessing else replace(self.backbone, preprocessing=view)
             named = what if len(views) == 1 else f"{what}, view {number} of {len(views)}"
-            store = self._store(seen)
-            keys = fill_store(media, read, seen, store, boxes=boxes, where=where, what=named)
-            features = store.get(keys, dtype=np.float32)
+            store = self._store(seen) if self._kept is None else self._kept.store(seen)
+            looks_at = seen if self._kept is None else WithMaps(seen)
+            keys = fill_store(media, read, looks_at, store, boxes=boxes, where=where, what=named)
+            if self._kept is None or self.axes is None:
+                features = store.get(keys, dtype=np.float32)
+            else:
+                features = self._kept.pooled(store, keys, self.axes)
             if number == 1 and boxes is not None:
                 self.looks.append((media, _looks(store, keys)))
             total = features if total is None else row_by_row(np.add, total, features)
