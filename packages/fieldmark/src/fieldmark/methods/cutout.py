@@ -35,7 +35,7 @@ from fieldmark.views.parts import Part, View
 
 SHOWN = tuple(name for name in PROMPTS if name != "center")
 SHARES = (0.0, 0.25, 0.5, 0.75)
-THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7)
+THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6)
 # Photos of train that the organism is learned from at most.
 LEARNED_FROM = 400
 # How far color moves the boundary at most, as a share of the square root of the area.
@@ -63,8 +63,8 @@ class Cutout(DrawsMasks):
     was learned from the other one.
 
     Args:
-        prompt: What SAM is shown: saliency-box, saliency-points, saliency (both) or saliency-map (box and map); empty
-            takes the best on train.
+        prompt: What SAM is shown of the map: saliency-box, saliency-points or saliency (both); empty takes the best on
+            train.
         share: How much the map counts, from 0 to 1; -1 takes the best of 0, 0.25, 0.5 and 0.75.
         threshold: What is drawn reaches this value; 0 takes the best.
         learned: Whether the organism is learned from the masks of train; else the map is saliency alone.
@@ -73,7 +73,7 @@ class Cutout(DrawsMasks):
         saliency: The network for saliency, as for `sam`; empty takes the full one where it is installed.
     """
 
-    prompt: str = setting("saliency-map", choices=("", *SHOWN))
+    prompt: str = setting("saliency-box", choices=("", *SHOWN))
     share: float = setting(-1.0, least=0, most=1, also=(-1.0,))
     threshold: float = setting(0.0, least=0, below=1)
     learned: bool = True

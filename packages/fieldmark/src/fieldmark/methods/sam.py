@@ -32,7 +32,6 @@ PROMPTS = {
     "saliency-box": "a box around what stands out",
     "saliency-points": "points well inside what stands out",
     "saliency": "both",
-    "saliency-map": "the box, and how much each place in the photo stands out",
 }
 # A box that is given for the photo, where the release has boxes; what stands out where it has none.
 GIVEN = "boxes"
@@ -61,8 +60,8 @@ class Sam(DrawsMasks):
     (IoU with the map of U²-Net or U²-Netp) or, for a point in the middle, the one that the network believes most.
 
     Args:
-        prompt: What it is shown: center, saliency-box, saliency-points, saliency (both) or saliency-map, or boxes for
-            those that are given (`boxes.csv` in a folder); empty takes the one with the highest mean IoU on train.
+        prompt: What it is shown: center, saliency-box, saliency-points or saliency, or boxes for those that are given
+            (`boxes.csv` in a folder); empty takes the one of the first four with the highest mean IoU on train.
         weights: The folder of SAM 2 for ONNX Runtime (an encoder and a decoder), or of SAM 2 or SAM 3 as Hugging Face
             has it; empty for MobileSAM. The weights stay there.
         saliency: The network that shows where to look: u2netp, u2net or a file of the latter; empty takes the full
@@ -162,16 +161,8 @@ def network_in(folder: str) -> TransformerSam | OnnxSam2:
     return OnnxSam2.open(folder) if OnnxSam2.lies_in(folder) else TransformerSam.open(folder)
 
 
-class Shown(NamedTuple):
-    """What a network of the SAM family is shown; see `segment_anything.SeenPhoto.draw`."""
-
-    box: Box | None = None
-    points: NDArray[np.float64] | None = None
-    shares: Values | None = None
-
-
-def prompt_of(prompt: str, values: Values) -> Shown:
-    """What stands for a prompt; the middle of the photo where nothing stands out.
+def prompt_of(prompt: str, values: Values) -> tuple[Box | None, NDArray[np.float64] | None]:
+    """The box and the points that stand for a prompt; the middle of the photo where nothing stands out.
 
     Args:
         prompt: One of `PROMPTS`.
@@ -180,12 +171,10 @@ def prompt_of(prompt: str, values: Values) -> Shown:
     middle = np.array([[0.5, 0.5]])
     box = None if prompt == "center" else SaliencyRule().box(values)
     if box is None:
-        return Shown(points=middle)
+        return None, middle
     if prompt == "saliency-box":
-        return Shown(box)
-    if prompt == "saliency-map":
-        return Shown(box, shares=values)
-    return Shown(None if prompt == "saliency-points" else box, inner_points(values >= STANDS_OUT, POINTS))
+        return box, None
+    return (None if prompt == "saliency-points" else box), inner_points(values >= STANDS_OUT, POINTS)
 
 
 def inner_points(mask: Mask, number: int) -> NDArray[np.float64]:
