@@ -18,12 +18,22 @@ def butterflies(name: str, result: dict[str, Any]) -> str:
                 ", ".join(str(value) for value in found["setting"]),
                 f"{100 * found['left_out_species']['mean']:.1f}" if found["left_out_species"] else "not chosen",
                 f"{100 * test[0]:.1f} [{100 * test[1]:.1f}, {100 * test[2]:.1f}]",
+                str(found.get("tested", sum(result["photos"][species] for species in found["test_by_species"]))),
                 " / ".join(f"{100 * value:.1f}" for value in found["test_by_species"].values()),
                 _apart(apart) if family != "saliency" else "",
                 str(found["below_half"]),
             ]
         )
-    heads = ["", "setting", "IoU, species left out", "IoU on test", "004 / 005", "against saliency", "below 0.5"]
+    heads = [
+        "",
+        "setting",
+        "IoU, species left out",
+        "IoU on test",
+        "photos",
+        "004 / 005",
+        "against saliency",
+        "below 0.5",
+    ]
     missing = f"Not run yet: {', '.join(result['left_out'])}.\n\n" if result["left_out"] else ""
     return f"## Masks of butterflies (real photos)\n\n{result['about']}\n\n{missing}" + table(heads, rows)
 

@@ -12,6 +12,9 @@ from fieldmark.errors import InputError, MisuseError
 from fieldmark.features.crops import Box
 from fieldmark.methods.cutout import SHARES, mean_of
 from fieldmark.methods.ellipse import ellipse
+from fieldmark.methods.grabcut import along_edges
+from fieldmark.methods.mask_drawings import overlap
+from fieldmark.methods.organism_maps import FrozenMaps, moments_of, organism_map, sum_of
 from fieldmark.methods.sam import Sam, inner_points, prompt_of
 from fieldmark.methods.unet import UNet
 from fieldmark.runs.mask_files import read_masks
@@ -125,7 +128,9 @@ def outlines(photo, prompts):
     return dict.fromkeys(prompts, 20 * (red - 0.5))
 
 
-def test_a_cutout_is_the_mean_of_saliency_and_sam(disks, tmp_path, monkeypatch):
+@pytest.mark.parametrize("learned", [True, False])
+def test_a_cutout_is_the_mean_of_a_map_and_of_sam_that_is_shown_it(disks, tmp_path, monkeypatch, learned):
+    pytest.importorskip("cv2")
     asked = []
 
     def offers(self, tools, photo, prompts, values):
@@ -133,13 +138,44 @@ def test_a_cutout_is_the_mean_of_saliency_and_sam(disks, tmp_path, monkeypatch):
         return outlines(photo, prompts)
 
     monkeypatch.setattr(Sam, "offers", offers)
-    settings = {"prompt": "saliency-box", "saliency": "u2netp"}
+    settings = {"prompt": "saliency-box", "saliency": "u2netp", "learned": learned}
     result = fieldmark.fit("folder/segmentation", disks, "cutout", tmp_path / "run", settings=settings)
     method = result.model.fitted.method
     assert method.share in SHARES and method.threshold > 0
     assert f"Chosen on train: share {method.share:g}, threshold {method.threshold:g}." in result.run.remarks
     assert result.scorecard.metrics["iou"].value > 0.95
     assert set(asked) == {(("saliency-box",), (320, 320))}  # SAM is shown the map that is drawn with
+    assert (len(result.run.external_data) == 3) == learned  # the network that sees the organism knows ImageNet
+    photos = sorted((disks / "images/test").glob("*.jpg"))
+    before, after = (one.predict_photos(photos) for one in (result.model, fieldmark.load_model(tmp_path / "run")))
+    for item in before.items:
+        np.testing.assert_array_equal(before.open(item)["fruiting_body"], after.open(item)["fruiting_body"])
+
+
+def test_masks_of_other_photos_show_where_the_organism_is(disks):
+    maps, seen = FrozenMaps(), []
+    for number in range(1, 14):
+        with Image.open(next(disks.glob(f"images/*/{number}.jpg"))) as photo:
+            channels = maps.look(photo.convert("RGB"))
+        with Image.open(disks / f"masks/{number}_seg0.png") as mask:
+            seen.append((channels, np.asarray(mask)))
+    weights = sum_of(moments_of(*one) for one in seen[:-1]).weights()
+    likely, true = organism_map(seen[-1][0], weights), Image.fromarray(seen[-1][1]).resize((48, 48))
+    assert likely.shape == (48, 48) and likely.min() >= 0 and likely.max() <= 1
+    assert likely[np.asarray(true)].mean() > likely[~np.asarray(true)].mean() + 0.5
+
+
+def test_a_boundary_moves_to_where_colors_change_and_no_farther_than_it_may():
+    pytest.importorskip("cv2")
+    rows, columns = np.indices((90, 120))
+    distance = np.hypot(rows - 45, columns - 60)
+    noise = np.random.default_rng(0).normal(0, 8, (90, 120, 3))
+    pixels = np.where((distance <= 30)[..., None], (200, 40, 40), (40, 140, 60)) + noise
+    photo = Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
+    assert overlap(along_edges(photo, distance <= 28, 0.06), distance <= 30) > 0.99
+    moved = along_edges(photo, distance <= 20, 0.06)
+    assert not moved[distance > 20 + 0.06 * np.sqrt(np.pi) * 20 + 1].any()
+    assert not along_edges(photo, np.zeros((90, 120), dtype=bool), 0.06).any()
 
 
 def test_shares_weigh_what_stands_out_against_the_outline():
@@ -225,8 +261,6 @@ def test_a_prompt_is_the_middle_where_nothing_stands_out():
 
 
 def test_sam_draws_what_a_prompt_shows(disks):
-    from fieldmark.methods.mask_drawings import overlap
-    from fieldmark.methods.sam import Sam
     from fieldmark.tables.labels import Labels
 
     method = Sam(prompt="saliency-box")

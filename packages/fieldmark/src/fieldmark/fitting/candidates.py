@@ -173,7 +173,7 @@ def place_candidates(there: SearchCircumstances) -> Iterator[Candidate]:
 
 def mask_candidates(there: SearchCircumstances) -> Iterator[Candidate]:
     """Masks, by the methods that need no training."""
-    for name, seconds in {"ellipse": 0.01, "grabcut": 0.1, "saliency": 0.2, "sam": 1.0, "cutout": 1.2}.items():
+    for name, seconds in {"ellipse": 0.01, "grabcut": 0.1, "saliency": 0.2, "sam": 1.0, "cutout": 1.6}.items():
         yield Candidate(Chain(name, {}), name, seconds, in_ensemble=False)
 
 

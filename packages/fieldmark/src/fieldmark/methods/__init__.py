@@ -153,7 +153,10 @@ METHODS: Registry[type[Method]] = Registry(
         ),
         "saliency": ("fieldmark.methods.salient_masks:SalientMasks", "what stands out in a photo, for masks"),
         "sam": ("fieldmark.methods.sam:Sam", "MobileSAM or SAM 2, shown where to look, for masks"),
-        "cutout": ("fieldmark.methods.cutout:Cutout", "the mean of saliency and sam, for masks; the one to start with"),
+        "cutout": (
+            "fieldmark.methods.cutout:Cutout",
+            "saliency, sam and the masks of train, for masks; the one to start with",
+        ),
         "unet": ("fieldmark.methods.unet:UNet", "a U-Net on a network of timm, for masks (extra masks)"),
         "neighbors": ("fieldmark.methods.places.neighbors:NeighborsInSpace", "what was found nearby, for places"),
         "random-forest": (

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from PIL import Image
+from scipy import ndimage
 
 from fieldmark.masks.parts import Mask, resized
 from fieldmark.methods.base import ON_TRAIN, Arrays, Fitted, choices
@@ -83,3 +84,23 @@ def refined(pixels: Any, start: Any, rounds: int) -> Mask:
     except cv2.error:  # all of one side has been given up: one color everywhere
         return np.asarray(start % 2 == 1)
     return np.asarray(mask % 2 == 1)
+
+
+def along_edges(photo: Image.Image, mask: Mask, reach: float) -> Mask:
+    """A mask with its boundary moved to where colors change.
+
+    Args:
+        photo: The photo.
+        mask: A mask as large as the photo.
+        reach: How far the boundary may move, as a share of the square root of the area of the mask.
+    """
+    scale = min(1.0, LONGEST_PX / max(photo.size))
+    width, height = (max(1, round(side * scale)) for side in photo.size)
+    pixels = np.asarray(photo.resize((width, height), Image.Resampling.BILINEAR))[:, :, ::-1].copy()
+    inside = resized(mask, (height, width))
+    start = np.where(inside, PERHAPS, PERHAPS_NOT).astype(np.uint8)
+    limit = reach * np.sqrt(np.count_nonzero(inside))
+    # Beyond the edge of the photo lies neither one nor the other.
+    start[inside & (ndimage.distance_transform_edt(inside) > limit)] = SURELY
+    start[~inside & (ndimage.distance_transform_edt(~inside) > limit)] = SURELY_NOT
+    return resized(refined(pixels, start, rounds=3), (photo.height, photo.width))

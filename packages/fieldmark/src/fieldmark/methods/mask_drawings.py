@@ -89,9 +89,9 @@ def photos_of(part: Part) -> Any:
             raise unreadable({media.where(media_id): str(error)}) from error
 
 
-def evenly_taken(part: Part) -> Part:
-    """At most `COMPARED` items of a part, spread evenly over it."""
-    return part.take(np.unique(np.linspace(0, len(part) - 1, COMPARED).astype(int)))
+def evenly_taken(part: Part, most: int = COMPARED) -> Part:
+    """At most so many items of a part, spread evenly over it."""
+    return part.take(np.unique(np.linspace(0, len(part) - 1, most).astype(int)))
 
 
 def true_whole(part: Part, row: int, shape: tuple[int, ...]) -> Mask:
