@@ -73,18 +73,22 @@ def views_of(how: Preprocessing, views: str) -> list[Preprocessing]:
     >>> [view.mirrored for view in views_of(Preprocessing(8, 1.0, (0.5,) * 3, (0.5,) * 3), "flips")]
     [False, True]
     """
-    crops, whole = [how], replace(how, crop=1.0, resize="squash")
+    crops = [how]
     if "zooms" in views:
         close = replace(how, crop=ZOOMS_COVER, resize="cut")
-        crops = [whole, *(replace(close, place=place) for place in ZOOMS)]
+        crops = [_whole(how), *(replace(close, place=place) for place in ZOOMS)]
     if "scales" in views:
-        crops = [whole, how, replace(how, crop=CLOSE_COVERS, resize="cut")]
+        crops = [_whole(how), how, replace(how, crop=CLOSE_COVERS, resize="cut")]
     if "crops" in views:
         narrow = replace(how, crop=min(how.crop, CROPS_COVER))
         crops = [narrow, *(replace(narrow, place=corner) for corner in CORNERS)]
     if "flips" in views:
         crops += [replace(view, mirrored=True) for view in crops]
     return crops
+
+
+def _whole(how: Preprocessing) -> Preprocessing:
+    return replace(how, crop=1.0, resize="squash")
 
 
 class HeldPhoto(bytes):
