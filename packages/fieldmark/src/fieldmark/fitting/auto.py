@@ -37,6 +37,7 @@ from fieldmark.fitting.chains import Chain
 from fieldmark.fitting.configuration import configured_method
 from fieldmark.fitting.encoders import encoders_at_hand
 from fieldmark.fitting.fit_part import supply_of
+from fieldmark.fitting.place_folds import DISTANCE, some_places
 from fieldmark.fitting.search_table import TrialResult
 from fieldmark.fitting.train_folds import AnsweredFolds, TrainFolds
 from fieldmark.methods.base import targets_of
@@ -65,6 +66,8 @@ HALVINGS = 2
 EXPLORING = 0.6
 # With fewer items to learn from, heads are quick and one fold says little: no head is dropped after the first.
 FEW_ITEMS = 1_000
+# Models of places take longer, and differ more between folds of a region than between draws of folds.
+PLACE_FOLDS = 3
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,9 @@ class AutoSearch:
     def __init__(self, auto: Auto, opened: Opened, train: TrainFolds, steps: Sequence[str] | None) -> None:
         self.auto, self.opened, self.train, self.steps = auto, opened, train, steps
         self.there = self._circumstances()
+        # What decides is the order of places, which the steps of an answer do not change.
+        ordered = steps is None and self.there.places and self.there.shape == "pairs"
+        self.fold_steps: Sequence[str] | None = () if ordered else steps
         self.started = time.monotonic()
         self.entrants: list[ChainResult] = []
         self.finalists: list[ChainResult] = []
@@ -205,7 +211,7 @@ class AutoSearch:
                 if not self._affordable(self._guess(candidate)):
                     self.skipped[text] = "No time for a fit."
                     continue
-                yield ChainResult(candidate, self.train.answered(configured, candidate.chain.steps or self.steps))
+                yield ChainResult(candidate, self.train.answered(configured, candidate.chain.steps or self.fold_steps))
             except FieldmarkError as error:
                 self.skipped[text] = str(error)
 
@@ -299,6 +305,8 @@ class AutoSearch:
         members = [one for one in ranked if one.candidate.in_ensemble][:MOST_MEMBERS]
         if self.auto.single or self.there.unknown or len(members) < 2:
             return alone
+        if self.there.presences:
+            return self._chosen_for_presences(members, folds)
         answers = [LabelScores.concat(one.answered.read(folds)) for one in members]
         if not all(one.dense and one.scale != "score" for one in answers) and self.there.shape == "codes":
             return alone
@@ -313,6 +321,17 @@ class AutoSearch:
         mixed = replace(mixed, value=self._value(self._answers_of(mixed, folds), folds))
         lead = self._signed(alone.value) - self._signed(mixed.value)
         return mixed if lead <= self._error_of_difference(mixed, alone, folds) else alone
+
+    def _chosen_for_presences(self, ranked: Sequence[ChainResult], folds: Sequence[int]) -> ChosenChains:
+        """The best and what makes it better in turn, all of one weight: records tell no probabilities to weigh by."""
+        best = None
+        for one in ranked:
+            members = (*(best.members if best else ()), one)
+            more = ChosenChains(members, (1 / len(members),) * len(members), 0.0)
+            more = replace(more, value=self._value(self._answers_of(more, folds), folds))
+            best = more if best is None or self._signed(more.value) > self._signed(best.value) else best
+        assert best is not None  # several are ranked
+        return best
 
     def _error_of_difference(self, one: ChosenChains, other: ChosenChains, folds: Sequence[int]) -> float:
         """The standard error of the difference of two choices on the same units; 0 where it is not known."""
@@ -335,7 +354,9 @@ class AutoSearch:
         made = []
         for fold in folds:
             answers = [one.answered.read([fold])[0] for one in choice.members]
-            if len(answers) > 1:
+            if self.there.presences:  # one alone as well, so that it is judged alike
+                answers = [self.train.on_one_scale(answers, choice.weights)]
+            elif len(answers) > 1:
                 answers = [mean_predictions(answers, choice.weights, mean="probabilities", several=several)]
             made += answers
         return made
@@ -400,7 +421,7 @@ class AutoSearch:
         if not (self.metric.is_share and self.metric.higher_is_better) or self.interrupted or not asked:
             return NO_GAIN
         configured = configured_method(chain.method, chain.settings, train.seed)
-        half = train.answered(configured, chain.steps or self.steps, half=True)
+        half = train.answered(configured, chain.steps or self.fold_steps, half=True)
         cells = [half.cells[fold] for fold in asked]
         for outcome in run_grid(
             "what more photos are worth", cells, lambda one: one.answer(self.opened), keep_going=True
@@ -420,6 +441,8 @@ class AutoSearch:
         if len(choice.members) == 1:
             return replace(best, steps=best.steps or steps)
         members = ",".join(one.candidate.chain.text for one in choice.members)
+        if self.there.presences:
+            return Chain("place-ensemble", {"members": members}, steps)
         weights = ",".join(f"{weight:.4f}" for weight in choice.weights)
         return Chain("ensemble", {"members": members, "weights": weights}, steps)
 
@@ -460,7 +483,12 @@ def run_auto(
     auto: Auto, opened: Opened, *, steps: Sequence[str] | None, seed: int, store: Path | None, scratch: Path
 ) -> AutoSearched:
     """Searches the best chain; the arguments are those of `run_search`."""
-    train = TrainFolds(opened, auto.folds, auto.by, seed, store, scratch, refit=True)
+    there = SearchCircumstances.of(opened)
+    if there.places and auto.by == "unit":
+        few, folds = some_places(opened, seed), min(auto.folds, PLACE_FOLDS)
+        train = TrainFolds(few, folds, DISTANCE, seed, store, scratch, refit=True, background=there.presences)
+    else:
+        train = TrainFolds(opened, auto.folds, auto.by, seed, store, scratch, refit=True)
     return AutoSearch(auto, opened, train, steps).run()
 
 
