@@ -18,7 +18,7 @@ from fieldmark.fitting import Auto, auto, candidates
 from fieldmark.fitting.auto_table import LearningGain, estimate_of, learning_gain
 from fieldmark.fitting.candidates import Candidate, SearchCircumstances, candidates_for
 from fieldmark.fitting.chains import Chain, read_chain
-from fieldmark.fitting.place_folds import DISTANCE
+from fieldmark.fitting.place_folds import DISTANCE, rule_like_test, some_places
 from fieldmark.fitting.train_folds import HeldOutFold, TrainFolds
 from fieldmark.registry import Registry
 from fieldmark.runs.predictions import read_predictions
@@ -283,9 +283,10 @@ def write_region(root, species):
     (root / "occurrences.toml").write_text('environment = ["warmth", "rain"]\n')
 
 
-@pytest.mark.parametrize("species", [1, 6])
+# One species lives wherever its blocks are: there is hardly anything to tell.
+@pytest.mark.parametrize(("species", "least"), [(1, 0.3), (6, 0.75)])
 def test_records_of_presence_are_told_from_the_background_and_from_other_species(
-    species, few_for_places, tmp_path, monkeypatch
+    species, least, few_for_places, tmp_path, monkeypatch
 ):
     write_region(tmp_path, species)
     opened = open_benchmark(
@@ -302,7 +303,7 @@ def test_records_of_presence_are_told_from_the_background_and_from_other_species
     result = fieldmark.fit("occurrences/presence", tmp_path, "auto", run, auto=Auto(minutes=5, tell=lambda _: None))
     about = json.loads((run / "auto.json").read_text())
     tried = {one["chain"].partition(":")[0]: one["score"] for one in about["tried"]}
-    assert tried["spline-logistic"] > 0.75 and about["estimate"]["value"] > 0.75
+    assert tried["spline-logistic"] > least and about["estimate"]["value"] > least
     assert all(len(items) == len(set(items)) for items in asked_about)
     of_background = set(opened.view.unlabeled.item_ids)
     assert all(of_background & set(items) and set(items) - of_background for items in asked_about)
@@ -311,13 +312,27 @@ def test_records_of_presence_are_told_from_the_background_and_from_other_species
         assert len(set(about["weights"].values())) == 1
 
 
-def test_places_are_held_out_with_the_background_around_them_and_as_far_as_test_lies(few_for_places, tmp_path):
+def test_places_are_held_out_with_the_background_around_them_as_test_is_drawn(tmp_path):
     write_region(tmp_path, 3)
     benchmark = BENCHMARKS["occurrences/presence"]
     opened = open_benchmark(benchmark, open_release(benchmark, tmp_path))
-    train = TrainFolds(opened, 3, DISTANCE, 0, None, tmp_path / "folds", True, True)
+    assert rule_like_test(opened).startswith("cells:")
+    train = TrainFolds(opened, 3, rule_like_test(opened), 0, None, tmp_path / "folds", True, True)
     view, region = opened.view, train.region
     rest, asked = region.held_out(*view.hold_out(train.numbers == 1), 1)
     assert not set(rest.unlabeled.item_ids) & set(asked.item_ids) and asked.targets is None
     assert len(rest.unlabeled) == (region.near != 1).sum() < len(view.unlabeled)
     assert len(train.truth.items) == len(train.asked_numbers) == len(view.train) + len(region.asked)
+
+
+def test_folds_are_cut_by_distance_where_sites_are_given(tmp_path):
+    write_region(tmp_path, 3)
+    lat, lon = np.random.default_rng(1).uniform(45, 47, (2, 40)) * np.array([[1.0], [0.2]])
+    table = {"site_id": range(40), "lat": lat, "lon": lon, "warmth": 100 - 2 * lat, "rain": lat}
+    pl.DataFrame({**table, "Species 0": (lat > 46).astype(int)}).write_csv(tmp_path / "sites.csv")
+    benchmark = BENCHMARKS["occurrences/presence"]
+    opened = open_benchmark(benchmark, open_release(benchmark, tmp_path))
+    assert rule_like_test(opened) == DISTANCE
+    train = TrainFolds(opened, 3, DISTANCE, 0, None, tmp_path / "folds", True, True)
+    assert set(train.numbers) == {0, 1, 2} and set(train.region.near) == {0, 1, 2}
+    assert some_places(opened, 0) is opened

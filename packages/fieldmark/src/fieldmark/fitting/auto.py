@@ -37,7 +37,7 @@ from fieldmark.fitting.chains import Chain
 from fieldmark.fitting.configuration import configured_method
 from fieldmark.fitting.encoders import encoders_at_hand
 from fieldmark.fitting.fit_part import supply_of
-from fieldmark.fitting.place_folds import DISTANCE, some_places
+from fieldmark.fitting.place_folds import rule_like_test, some_places
 from fieldmark.fitting.search_table import TrialResult
 from fieldmark.fitting.train_folds import AnsweredFolds, TrainFolds
 from fieldmark.methods.base import targets_of
@@ -486,7 +486,9 @@ def run_auto(
     there = SearchCircumstances.of(opened)
     if there.places and auto.by == "unit":
         few, folds = some_places(opened, seed), min(auto.folds, PLACE_FOLDS)
-        train = TrainFolds(few, folds, DISTANCE, seed, store, scratch, refit=True, background=there.presences)
+        train = TrainFolds(
+            few, folds, rule_like_test(few), seed, store, scratch, refit=True, background=there.presences
+        )
     else:
         train = TrainFolds(opened, auto.folds, auto.by, seed, store, scratch, refit=True)
     return AutoSearch(auto, opened, train, steps).run()

@@ -6,10 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from fieldmark.methods.places.records import coordinates
+from fieldmark.splits import InBlocks
 from fieldmark.splits.knndm import matched_folds, points_on_earth
+from fieldmark.splits.official import block_side_m
+from fieldmark.splits.rules import rule_named
 from fieldmark.views.open_benchmark import Opened
 from fieldmark.views.parts import Part, View
 
@@ -33,6 +37,19 @@ def some_places(opened: Opened, seed: int) -> Opened:
     of_val = np.sort(rng.choice(len(val), max(int(share * len(val)), 1), replace=False))
     few = replace(opened.view, train=train.take(rows), val=val.take(of_val))
     return replace(opened, view=few, items={**opened.items, "train": items[rows.tolist()]})
+
+
+def rule_like_test(opened: Opened) -> str:
+    """By what places are kept together, so that folds are asked about like test.
+
+    That is blocks of about the same size where the benchmark draws blocks, and distance where test is given.
+    """
+    split = opened.benchmark.split
+    rows = opened.benchmark.task.items.rows(opened.dataset)
+    given = rows["parts"].list.contains(pl.lit(split.test, pl.String)).any()
+    if not isinstance(split.otherwise, InBlocks) or given or opened.split is not None:
+        return DISTANCE
+    return f"cells:{block_side_m(*known(opened.view.train), split.otherwise.across):.0f}"
 
 
 def folds_by_distance(view: View, folds: int, seed: int) -> NDArray[np.int64]:
@@ -61,17 +78,25 @@ class HeldOutBackground:
     asked: NDArray[np.int64]
 
     @classmethod
-    def of(cls, view: View, numbers: NDArray[np.int64], seed: int) -> HeldOutBackground | None:
-        """How the background of a view is held out; None where it has none."""
+    def of(cls, view: View, numbers: NDArray[np.int64], by: str, seed: int) -> HeldOutBackground | None:
+        """How the background of a view is held out; None where it has none.
+
+        Where folds are blocks, only points in blocks with records are asked about, as in blocks that are drawn for
+        test.
+        """
         from scipy.spatial import cKDTree  # takes half a second
 
         if view.unlabeled is None or not len(view.unlabeled):
             return None
         tree = cKDTree(points_on_earth(*known(view.train)))
         near = numbers[tree.query(points_on_earth(*known(view.unlabeled)))[1]]
-        count = min(max(len(view.train), LEAST_ASKED), len(near))
-        asked = np.sort(np.random.default_rng(seed).choice(len(near), count, replace=False))
-        return cls(near, asked)
+        inside = np.arange(len(near))
+        if by != DISTANCE:
+            rule = rule_named(by, unit=view.unit)
+            of_records, cell = (rule.keys(part.items, "place") for part in (view.train, view.unlabeled))
+            inside = np.flatnonzero(cell.is_in(of_records.implode()).to_numpy())
+        count = min(max(len(view.train), LEAST_ASKED), len(inside))
+        return cls(near, np.sort(np.random.default_rng(seed).choice(inside, count, replace=False)))
 
     @property
     def asked_folds(self) -> NDArray[np.int64]:

@@ -90,7 +90,7 @@ class TrainFolds:
     @cached_property
     def region(self) -> HeldOutBackground | None:
         """How the background is held out; None where it is not."""
-        return HeldOutBackground.of(self.opened.view, self.numbers, self.seed) if self.background else None
+        return HeldOutBackground.of(self.opened.view, self.numbers, self.by, self.seed) if self.background else None
 
     @cached_property
     def asked_numbers(self) -> NDArray[np.int64]:
@@ -203,7 +203,7 @@ class TrainFolds:
             "code": __version__,
             **({"refit": True} if self.refit else {}),
             **({"background": True} if self.background else {}),
-            **({"of": len(opened.view.train)} if self.by == DISTANCE else {}),
+            **({"of": len(opened.view.train)} if self.by != "unit" else {}),
         }
 
 
