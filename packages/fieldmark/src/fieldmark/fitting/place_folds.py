@@ -22,7 +22,7 @@ DISTANCE: Final = "distance"
 # So many points of the background are asked about, or as many as there are records.
 LEAST_ASKED = 1_000
 # More places than this tell hardly more of which method is better.
-MOST_SEARCHED = 4_000
+MOST_SEARCHED = 3_000
 
 
 def some_places(opened: Opened, seed: int) -> Opened:

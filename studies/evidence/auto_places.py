@@ -1,0 +1,251 @@
+"""`fit --method auto` for places against every single method with its defaults, on five real sets.
+
+| set | what teaches | what tests |
+|---|---|---|
+| Switzerland | 35,105 records of 30 trees (disdat SWI) | 10,013 sites |
+| South America | 2,220 records of 30 plants (disdat SA) | 152 sites |
+| Bradypus | 116 records of one sloth and 9 rasters | blocks of land, five draws |
+| breeding birds | routes with 637 species | blocks of routes |
+| Swiss trees | every third of the sites of SWI, as a survey | blocks of land |
+
+Blocks are those that `occurrences/presence` draws. ROC-AUC, mean over species, decides; the unit is the site. Singles
+learn from train and val, as `auto` does in the end; CPU seconds are of all processes. `auto` had 30 minutes because
+other work shared the machine. `deepmaxent` is `sinr` for a survey, and `boosting` has nothing to put in order for one
+species; models of each species were left out for 637.
+
+`place-ensemble` before and after: its members of earlier versions with their settings (a forest grown on all places of
+a species, networks that see every record 30 times, maxent) against those of today, on the same machine in one run.
+
+What was looked at: the sites of Switzerland and South America, for both backgrounds, when members were chosen. Those
+that are best on the sites of one region are given beside, with what they reach in the other. The members that were
+taken are the best ones for South America. How `auto` chooses (negatives half from the background, half other species)
+was settled on folds of South America; nothing was chosen on the other three sets.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from studies.evidence.auto import difference
+from studies.evidence.grids import kept_arrays
+from studies.evidence.results import RESULTS, real_data, write_result
+
+NAME, METRIC, MINUTES = "auto_places", "species_roc_auc", 30.0
+CELLS = RESULTS / NAME
+BENCHMARK = "occurrences/presence"
+SINGLES = (
+    "neighbors", "spline-logistic", "down-weighted-boosting", "random-forest", "boosting", "sinr", "deepmaxent",
+    "place-ensemble",
+)  # fmt: skip
+EARLIER = (
+    "random-forest:most=1000000:background=random,maxent:background=random,"
+    "down-weighted-boosting:background=random,spline-logistic:background=random,sinr:epochs=30:background=random"
+)
+BREEDING_BIRDS = """
+[sites]
+file = "latlongs.csv.gz"
+id = "stateroute"
+presences = "bbs_sub1.csv.gz"
+species = "Aou"
+tables = ["bioclim_mean.csv.gz", "all_env.csv.gz"]
+"""
+
+
+@dataclass(frozen=True)
+class PlaceSet:
+    """A set: which folder of the real data it is from, how its release is laid out, seeds, and what is left out."""
+
+    folder: str
+    root: Callable[[Path, Path], Path]
+    seeds: int = 1
+    left_out: tuple[str, ...] = ()
+
+
+def _birds(data: Path, folder: Path) -> Path:
+    for file in data.iterdir():
+        (folder / file.name).symlink_to(file)
+    (folder / "occurrences.toml").write_text(BREEDING_BIRDS)
+    return folder
+
+
+def _swiss_trees(data: Path, folder: Path) -> Path:
+    from studies.evidence.later_baselines import swiss_trees
+
+    surveys = swiss_trees()
+    rows = np.arange(0, len(surveys.lat), 3)
+    table = {"site_id": rows, "lat": surveys.lat[rows], "lon": surveys.lon[rows]}
+    numbers = {f"env_{number}": column[rows] for number, column in enumerate(surveys.numbers.T)}
+    pl.DataFrame({**table, **numbers}).write_csv(folder / "sites.csv")
+    row, species = np.nonzero(surveys.holds[rows])
+    names = [f"tree {number}" for number in species]
+    pl.DataFrame({"site_id": rows[row], "species": names}).write_csv(folder / "presences.csv")
+    return folder
+
+
+OF_EACH = ("spline-logistic", "down-weighted-boosting")
+SETS = {
+    "Bradypus": PlaceSet("sdm_bradypus", lambda data, _: data / "bradypus.csv", 5, ("boosting", "place-ensemble")),
+    "South America": PlaceSet("sdm_disdat", lambda data, _: data / "SAtrain_po.parquet"),
+    "breeding birds": PlaceSet("breeding_birds", _birds, 1, (*OF_EACH, "deepmaxent")),
+    "Switzerland": PlaceSet("sdm_disdat", lambda data, _: data / "SWItrain_po.parquet"),
+    "Swiss trees": PlaceSet("sdm_disdat", _swiss_trees, 1, ("deepmaxent",)),
+}
+
+
+def run() -> dict[str, Any] | None:
+    """Sums up the cells that are there; `python -m studies.evidence.auto_places SET...` makes those of some sets."""
+    cells = [json.loads(path.read_text()) for path in sorted(CELLS.glob("*.json"))]
+    return summary(cells) if cells else None
+
+
+def cpu_seconds() -> float:
+    """CPU seconds of this process and its children."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def make_cell(name: str, seed: int) -> None:
+    """Fits the singles and `auto` to one set with one seed, and writes what they reach."""
+    from fieldmark.fitting import Auto, fit
+    from fieldmark.storage.files import write_json
+
+    chosen = SETS[name]
+    data = real_data(chosen.folder)
+    if data is None:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        root = chosen.root(data, Path(folder))
+        cards, costs = singles_of(name, root, seed)
+        out, begun = Path(folder) / "auto", cpu_seconds()
+        found = fit(BENCHMARK, root, "auto", out, seed=seed, auto=Auto(minutes=MINUTES))
+        told = json.loads((out / "auto.json").read_text())
+        reached, estimate = found.scorecard.metrics[METRIC], told["estimate"]
+        cell = {
+            "set": name,
+            "seed": seed,
+            "test_units": found.scorecard.units,
+            "auto": [reached.value, reached.low, reached.high],
+            "auto_cpu": round(cpu_seconds() - begun, 1),
+            "singles": {one: card.metrics[METRIC].value for one, card in cards.items()},
+            "singles_cpu": costs,
+            "differences": {one: difference(found.scorecard, card, METRIC) for one, card in cards.items()},
+            "estimate": estimate,
+            "estimate_held": bool(estimate) and estimate["low"] <= reached.value <= estimate["high"],
+            "chosen": found.run.method,
+            "weights": told["weights"],
+            "tried": {one["chain"]: one["score"] for one in told["tried"]},
+            "seconds": told["seconds"],
+        }
+    write_json(CELLS / f"{name.replace(' ', '-')}-{seed}.json", cell)
+    print(name, seed, json.dumps(cell), flush=True)
+
+
+def singles_of(name: str, root: Path, seed: int) -> tuple[dict[str, Any], dict[str, float]]:
+    """The scorecard of every single method, and its CPU seconds; answers are kept."""
+    from fieldmark.benchmarks import BENCHMARKS
+    from fieldmark.fitting.configuration import configured_method
+    from fieldmark.fitting.fit_part import readable_inputs, shown_to, with_features
+    from fieldmark.methods.base import Fitted
+    from fieldmark.runs.label_scores import LabelScores
+    from fieldmark.scoring import score_predictions
+    from fieldmark.views.open_benchmark import open_benchmark, open_release
+
+    benchmark = BENCHMARKS[BENCHMARK]
+    opened = open_benchmark(benchmark, open_release(benchmark, root), seed=seed)
+    assert opened.view.test is not None  # blocks are drawn where there are no sites
+
+    def answer(text: str) -> dict[str, Any]:
+        method, _, members = text.partition("=")
+        settings = {"members": members} if members else {}
+        configured = configured_method(method, settings, seed).on_release(readable_inputs(opened))
+        view = with_features(opened, configured)
+        begun = cpu_seconds()
+        fitted = Fitted.to(configured.method, shown_to(configured.method, view.with_val_in_train()))
+        assert view.test is not None
+        scores = fitted.predict(view.test, view.labels).scores
+        return {"scores": scores, "cpu": np.array(cpu_seconds() - begun)}
+
+    asked = {one: one for one in SINGLES if one not in SETS[name].left_out}
+    if name == "South America":
+        asked["place-ensemble, earlier"] = f"place-ensemble={EARLIER}"
+    kept = kept_arrays(NAME, {f"{name}-{seed}-{one}": text for one, text in asked.items()}, answer)
+    cards, costs = {}, {}
+    for one in asked:
+        stored = kept[f"{name}-{seed}-{one}"]
+        answers = LabelScores(opened.view.test.item_ids, opened.view.labels, stored["scores"], "score")
+        cards[one] = score_predictions(benchmark, answers, opened.truth["test"], labels=opened.view.labels)
+        costs[one] = round(float(stored["cpu"]), 1)
+    return cards, costs
+
+
+def summary(cells: list[dict[str, Any]]) -> dict[str, Any]:
+    """Means over sets, which count alike, of what `auto` is ahead of each single method."""
+    sets = {name: _summed([cell for cell in cells if cell["set"] == name]) for name in SETS}
+    sets = {name: one for name, one in sets.items() if one}
+    means = {}
+    for single in (*SINGLES, "place-ensemble, earlier"):
+        apart = [one["differences"][single] for one in sets.values() if single in one["differences"]]
+        if apart:
+            value = float(np.mean([one[0] for one in apart]))
+            half = float(np.sqrt(np.sum([((one[2] - one[1]) / 2) ** 2 for one in apart]))) / len(apart)
+            means[single] = {"sets": len(apart), "auto_less": _rounded([value, value - half, value + half])}
+    held = [cell["estimate_held"] for cell in cells]
+    return {
+        "simulated": False,
+        "about": str(__doc__),
+        "cells": len(cells),
+        "estimates": {"held": int(sum(held)), "of": len(held)},
+        "means_over_sets": means,
+        "sets": sets,
+    }
+
+
+def _summed(cells: list[dict[str, Any]]) -> dict[str, Any]:
+    """One set: means over its seeds; intervals are means as well, since seeds share most of their places."""
+    if not cells:
+        return {}
+    singles = cells[0]["singles"]
+    auto = np.mean([cell["auto"] for cell in cells], axis=0)
+    return {
+        "seeds": len(cells),
+        "test_units": int(np.mean([cell["test_units"] for cell in cells])),
+        "auto": _rounded(auto),
+        "auto_cpu": round(float(np.mean([cell["auto_cpu"] for cell in cells])), 1),
+        "singles": {one: round(float(np.mean([cell["singles"][one] for cell in cells])), 4) for one in singles},
+        "singles_cpu": {one: round(float(np.mean([cell["singles_cpu"][one] for cell in cells])), 1) for one in singles},
+        "differences": {one: _mean([cell["differences"][one] for cell in cells]) for one in singles},
+        "estimates": [cell["estimate"] for cell in cells],
+        "estimates_held": [cell["estimate_held"] for cell in cells],
+        "weights": [cell["weights"] for cell in cells],
+    }
+
+
+def _mean(differences: list[list[float | None]]) -> list[float]:
+    """The mean of differences with their bounds; the same answers differ by nothing, and have no interval."""
+    return _rounded(np.mean([[one[0] if bound is None else bound for bound in one] for one in differences], axis=0))
+
+
+def _rounded(numbers: NDArray[Any] | list[float]) -> list[float]:
+    return [round(float(one), 4) for one in numbers]
+
+
+if __name__ == "__main__":  # some sets at a time
+    CELLS.mkdir(parents=True, exist_ok=True)
+    for asked_set in sys.argv[1:] or SETS:
+        for number in range(SETS[asked_set].seeds):
+            if not (CELLS / f"{asked_set.replace(' ', '-')}-{number}.json").exists():
+                make_cell(asked_set, number)
+    found_cells = run()
+    if found_cells:
+        print(write_result(NAME, found_cells, f"python -m studies.evidence {NAME}"))
