@@ -233,7 +233,8 @@ def _summed(cells: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _mean(differences: list[list[float | None]]) -> list[float]:
     """The mean of differences with their bounds; the same answers differ by nothing, and have no interval."""
-    return _rounded(np.mean([[one[0] if bound is None else bound for bound in one] for one in differences], axis=0))
+    known = [[one[0] if bound is None else bound for bound in one] for one in differences]
+    return _rounded(np.mean(np.array(known, dtype=np.float64), axis=0))
 
 
 def _rounded(numbers: NDArray[Any] | list[float]) -> list[float]:

@@ -41,6 +41,7 @@ from fieldmark.questions.truth import Truth
 from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.predictions import read_predictions
 from fieldmark.scoring import Scorecard, score_predictions
+from fieldmark.steps.base import Step
 from fieldmark.storage.files import write_json
 from fieldmark.version import __version__
 from fieldmark.views.open_benchmark import Opened
@@ -252,10 +253,11 @@ class HeldOutFold:
         scratch = self.path.parent / f"{self.path.stem}.training"
         rest = replace(rest, test=asked.unlabeled(), scratch=scratch)
         steps = allowed_steps(self.configured.name, method, task, self.steps)
+        fitted_steps: tuple[Step, ...] = ()
         if self.refit and not steps and opened.val_is_drawn and not method.chooses_on_val:
             # Nothing is fitted on val: the method need not learn without it first.
             rest = rest.with_val_in_train() if method.learns_from_val else rest
-            fitted, fitted_steps = Fitted.to(method, shown_to(method, rest, opened.hidden)), []
+            fitted = Fitted.to(method, shown_to(method, rest, opened.hidden))
         else:
             fitted, fitted_steps, *_ = fit_on_train(method, steps, rest, opened)
             if self.refit:
