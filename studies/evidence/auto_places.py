@@ -6,7 +6,7 @@
 | South America | 2,220 records of 30 plants (disdat SA) | 152 sites |
 | Bradypus | 116 records of one sloth and 9 rasters | blocks of land, five draws |
 | breeding birds | routes with 637 species | blocks of routes |
-| Swiss trees | every third of the sites of SWI, as a survey | blocks of land |
+| Swiss trees | every fifth of the sites of SWI, as a survey | blocks of land |
 
 Blocks are those that `occurrences/presence` draws. ROC-AUC, mean over species, decides; the unit is the site. Singles
 learn from train and val, as `auto` does in the end; CPU seconds are of all processes. `auto` had 30 minutes because
@@ -30,16 +30,22 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from fieldmark.fitting.chains import Chain
 from studies.evidence.auto import difference
 from studies.evidence.grids import kept_arrays
 from studies.evidence.results import RESULTS, real_data, write_result
+
+if TYPE_CHECKING:
+    from fieldmark.scoring import Scorecard
+    from fieldmark.views.open_benchmark import Opened
 
 NAME, METRIC, MINUTES = "auto_places", "species_roc_auc", 30.0
 CELLS = RESULTS / NAME
@@ -83,7 +89,7 @@ def _swiss_trees(data: Path, folder: Path) -> Path:
     from studies.evidence.later_baselines import swiss_trees
 
     surveys = swiss_trees()
-    rows = np.arange(0, len(surveys.lat), 3)
+    rows = np.arange(0, len(surveys.lat), 5)
     table = {"site_id": rows, "lat": surveys.lat[rows], "lon": surveys.lon[rows]}
     numbers = {f"env_{number}": column[rows] for number, column in enumerate(surveys.numbers.T)}
     pl.DataFrame({**table, **numbers}).write_csv(folder / "sites.csv")
@@ -98,7 +104,7 @@ SETS = {
     "Bradypus": PlaceSet("sdm_bradypus", lambda data, _: data / "bradypus.csv", 5, ("boosting", "place-ensemble")),
     "South America": PlaceSet("sdm_disdat", lambda data, _: data / "SAtrain_po.parquet"),
     "breeding birds": PlaceSet("breeding_birds", _birds, 1, (*OF_EACH, "deepmaxent")),
-    "Switzerland": PlaceSet("sdm_disdat", lambda data, _: data / "SWItrain_po.parquet"),
+    "Switzerland": PlaceSet("sdm_disdat", lambda data, _: data / "SWItrain_po.parquet", 1, ("place-ensemble",)),
     "Swiss trees": PlaceSet("sdm_disdat", _swiss_trees, 1, ("deepmaxent",)),
 }
 
@@ -116,77 +122,79 @@ def cpu_seconds() -> float:
 
 
 def make_cell(name: str, seed: int) -> None:
-    """Fits the singles and `auto` to one set with one seed, and writes what they reach."""
-    from fieldmark.fitting import Auto, fit
+    """Fits the singles and what `auto` finds to one set with one seed, and writes what they reach."""
+    from fieldmark.benchmarks import BENCHMARKS
+    from fieldmark.fitting import Auto
+    from fieldmark.fitting.auto import run_auto
     from fieldmark.storage.files import write_json
+    from fieldmark.views.open_benchmark import open_benchmark, open_release
 
-    chosen = SETS[name]
+    chosen, benchmark = SETS[name], BENCHMARKS[BENCHMARK]
     data = real_data(chosen.folder)
     if data is None:
         return
     with tempfile.TemporaryDirectory() as folder:
         root = chosen.root(data, Path(folder))
-        cards, costs = singles_of(name, root, seed)
-        out, begun = Path(folder) / "auto", cpu_seconds()
-        found = fit(BENCHMARK, root, "auto", out, seed=seed, auto=Auto(minutes=MINUTES))
-        told = json.loads((out / "auto.json").read_text())
-        reached, estimate = found.scorecard.metrics[METRIC], told["estimate"]
-        cell = {
-            "set": name,
-            "seed": seed,
-            "test_units": found.scorecard.units,
-            "auto": [reached.value, reached.low, reached.high],
-            "auto_cpu": round(cpu_seconds() - begun, 1),
-            "singles": {one: card.metrics[METRIC].value for one, card in cards.items()},
-            "singles_cpu": costs,
-            "differences": {one: difference(found.scorecard, card, METRIC) for one, card in cards.items()},
-            "estimate": estimate,
-            "estimate_held": bool(estimate) and estimate["low"] <= reached.value <= estimate["high"],
-            "chosen": found.run.method,
-            "weights": told["weights"],
-            "tried": {one["chain"]: one["score"] for one in told["tried"]},
-            "seconds": told["seconds"],
-        }
+        opened = open_benchmark(benchmark, open_release(benchmark, root), seed=seed)
+        asked = {one: Chain(one) for one in SINGLES if one not in chosen.left_out}
+        if name == "South America":
+            asked["place-ensemble, earlier"] = Chain("place-ensemble", {"members": EARLIER})
+        kept = kept_arrays(
+            NAME, {f"{name}-{seed}-{one}": chain for one, chain in asked.items()}, partial(answers, opened, seed)
+        )
+        begun = cpu_seconds()
+        found = run_auto(Auto(minutes=MINUTES), opened, steps=None, seed=seed, store=None, scratch=Path(folder) / "s")
+        searched = cpu_seconds() - begun
+        reached = answers(opened, seed, found.chain)
+    cards = {one: card_of(opened, kept[f"{name}-{seed}-{one}"]["scores"]) for one in asked}
+    card, estimate = card_of(opened, reached["scores"]), found.estimate
+    value = card.metrics[METRIC]
+    expected = None if estimate is None else [estimate.value, estimate.low, estimate.high]
+    held = expected is not None and (expected[1] or 0.0) <= value.value <= (expected[2] or 1.0)
+    cell = {
+        "set": name,
+        "seed": seed,
+        "test_units": card.units,
+        "auto": [value.value, value.low, value.high],
+        "auto_cpu": [round(searched, 1), round(float(reached["cpu"]), 1)],
+        "singles": {one: own.metrics[METRIC].value for one, own in cards.items()},
+        "singles_cpu": {one: round(float(kept[f"{name}-{seed}-{one}"]["cpu"]), 1) for one in asked},
+        "differences": {one: difference(card, own, METRIC) for one, own in cards.items()},
+        "estimate": expected,
+        "estimate_held": held,
+        "chosen": found.chain.text,
+        "weights": dict(found.weights),
+        "tried": {one.chain: one.score for one in found.tried},
+        "seconds": found.seconds,
+    }
     write_json(CELLS / f"{name.replace(' ', '-')}-{seed}.json", cell)
     print(name, seed, json.dumps(cell), flush=True)
 
 
-def singles_of(name: str, root: Path, seed: int) -> tuple[dict[str, Any], dict[str, float]]:
-    """The scorecard of every single method, and its CPU seconds; answers are kept."""
-    from fieldmark.benchmarks import BENCHMARKS
+def answers(opened: Opened, seed: int, chain: Chain) -> dict[str, Any]:
+    """What a chain answers on test that was fitted to train and val, and its CPU seconds."""
     from fieldmark.fitting.configuration import configured_method
     from fieldmark.fitting.fit_part import readable_inputs, shown_to, with_features
     from fieldmark.methods.base import Fitted
+
+    configured = configured_method(chain.method, chain.settings, seed).on_release(readable_inputs(opened))
+    view = with_features(opened, configured)
+    assert view.test is not None  # blocks are drawn where there are no sites
+    begun = cpu_seconds()
+    fitted = Fitted.to(configured.method, shown_to(configured.method, view.with_val_in_train()))
+    scores = fitted.predict(view.test, view.labels).scores
+    return {"scores": scores, "cpu": np.array(cpu_seconds() - begun)}
+
+
+def card_of(opened: Opened, scores: NDArray[Any]) -> Scorecard:
+    """The scorecard of answers on test."""
     from fieldmark.runs.label_scores import LabelScores
     from fieldmark.scoring import score_predictions
-    from fieldmark.views.open_benchmark import open_benchmark, open_release
 
-    benchmark = BENCHMARKS[BENCHMARK]
-    opened = open_benchmark(benchmark, open_release(benchmark, root), seed=seed)
-    assert opened.view.test is not None  # blocks are drawn where there are no sites
-
-    def answer(text: str) -> dict[str, Any]:
-        method, _, members = text.partition("=")
-        settings = {"members": members} if members else {}
-        configured = configured_method(method, settings, seed).on_release(readable_inputs(opened))
-        view = with_features(opened, configured)
-        begun = cpu_seconds()
-        fitted = Fitted.to(configured.method, shown_to(configured.method, view.with_val_in_train()))
-        assert view.test is not None
-        scores = fitted.predict(view.test, view.labels).scores
-        return {"scores": scores, "cpu": np.array(cpu_seconds() - begun)}
-
-    asked = {one: one for one in SINGLES if one not in SETS[name].left_out}
-    if name == "South America":
-        asked["place-ensemble, earlier"] = f"place-ensemble={EARLIER}"
-    kept = kept_arrays(NAME, {f"{name}-{seed}-{one}": text for one, text in asked.items()}, answer)
-    cards, costs = {}, {}
-    for one in asked:
-        stored = kept[f"{name}-{seed}-{one}"]
-        answers = LabelScores(opened.view.test.item_ids, opened.view.labels, stored["scores"], "score")
-        cards[one] = score_predictions(benchmark, answers, opened.truth["test"], labels=opened.view.labels)
-        costs[one] = round(float(stored["cpu"]), 1)
-    return cards, costs
+    assert opened.view.test is not None  # see above
+    labels = opened.view.labels
+    given = LabelScores(opened.view.test.item_ids, labels, scores, "score")
+    return score_predictions(opened.benchmark, given, opened.truth["test"], labels=labels)
 
 
 def summary(cells: list[dict[str, Any]]) -> dict[str, Any]:
@@ -221,7 +229,7 @@ def _summed(cells: list[dict[str, Any]]) -> dict[str, Any]:
         "seeds": len(cells),
         "test_units": int(np.mean([cell["test_units"] for cell in cells])),
         "auto": _rounded(auto),
-        "auto_cpu": round(float(np.mean([cell["auto_cpu"] for cell in cells])), 1),
+        "auto_cpu": _rounded(np.mean([cell["auto_cpu"] for cell in cells], axis=0)),
         "singles": {one: round(float(np.mean([cell["singles"][one] for cell in cells])), 4) for one in singles},
         "singles_cpu": {one: round(float(np.mean([cell["singles_cpu"][one] for cell in cells])), 1) for one in singles},
         "differences": {one: _mean([cell["differences"][one] for cell in cells]) for one in singles},

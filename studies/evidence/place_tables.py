@@ -164,12 +164,13 @@ def auto_places(name: str, result: dict[str, Any]) -> str:
         seconds = [one["singles_cpu"].get(single) for one in sets.values()]
         costs.append([single, *("" if value is None else f"{value:.1f}" for value in seconds)])
     rows.append(["`auto`", *(_bounded(one["auto"]) for one in sets.values()), "", ""])
-    costs.append(["`auto`, everything", *(f"{one['auto_cpu']:.0f}" for one in sets.values())])
+    for number, what in enumerate(("search", "final fit")):
+        costs.append([f"`auto`, {what}", *(f"{one['auto_cpu'][number]:.1f}" for one in sets.values())])
     expected = []
     for title, one in sets.items():
         given = [estimate for estimate in one["estimates"] if estimate]
         held = f"{sum(one['estimates_held'])} of {one['seeds']}"
-        value = np.mean([estimate["value"] for estimate in given]) if given else np.nan
+        value = np.mean([estimate[0] for estimate in given]) if given else np.nan
         expected.append([title, f"{one['test_units']:,}", f"{value:.3f}", f"{one['auto'][0]:.3f}", held])
     chosen = "; ".join(f"{title}: {', '.join(one['weights'][0])}" for title, one in sets.items())
     return (

@@ -323,15 +323,20 @@ class AutoSearch:
         return mixed if lead <= self._error_of_difference(mixed, alone, folds) else alone
 
     def _chosen_for_presences(self, ranked: Sequence[ChainResult], folds: Sequence[int]) -> ChosenChains:
-        """The best and what makes it better in turn, all of one weight: records tell no probabilities to weigh by."""
-        best = None
-        for one in ranked:
-            members = (*(best.members if best else ()), one)
-            more = ChosenChains(members, (1 / len(members),) * len(members), 0.0)
-            more = replace(more, value=self._value(self._answers_of(more, folds), folds))
-            best = more if best is None or self._signed(more.value) > self._signed(best.value) else best
-        assert best is not None  # several are ranked
-        return best
+        """All that are not worse than the best by more than the standard error of the difference, of one weight.
+
+        Records tell no probabilities to weigh by, and which of several like ones is best is mostly chance.
+        """
+        alone = [self._equally((one,), folds) for one in ranked]
+        best = max(alone, key=lambda one: self._signed(one.value))
+        lead = self._signed(best.value)
+        near = [one for one in alone if lead - self._signed(one.value) <= self._error_of_difference(one, best, folds)]
+        return self._equally(tuple(one.members[0] for one in near), folds)
+
+    def _equally(self, members: tuple[ChainResult, ...], folds: Sequence[int]) -> ChosenChains:
+        """Some chains of one weight, and their value together."""
+        choice = ChosenChains(members, (1 / len(members),) * len(members), 0.0)
+        return replace(choice, value=self._value(self._answers_of(choice, folds), folds))
 
     def _error_of_difference(self, one: ChosenChains, other: ChosenChains, folds: Sequence[int]) -> float:
         """The standard error of the difference of two choices on the same units; 0 where it is not known."""
