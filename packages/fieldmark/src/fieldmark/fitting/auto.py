@@ -323,15 +323,21 @@ class AutoSearch:
         return mixed if lead <= self._error_of_difference(mixed, alone, folds) else alone
 
     def _chosen_for_presences(self, ranked: Sequence[ChainResult], folds: Sequence[int]) -> ChosenChains:
-        """All that are not worse than the best by more than the standard error of the difference, of one weight.
+        """All that are not worse than the best by more than the standard error of the difference, and what helps them.
 
-        Records tell no probabilities to weigh by, and which of several like ones is best is mostly chance.
+        They have one weight: records tell no probabilities to weigh by, and which of several like ones is best is
+        mostly chance.
         """
         alone = [self._equally((one,), folds) for one in ranked]
         best = max(alone, key=lambda one: self._signed(one.value))
         lead = self._signed(best.value)
         near = [one for one in alone if lead - self._signed(one.value) <= self._error_of_difference(one, best, folds)]
-        return self._equally(tuple(one.members[0] for one in near), folds)
+        choice = self._equally(tuple(one.members[0] for one in near), folds)
+        for other in ranked:
+            if other not in choice.members:
+                more = self._equally((*choice.members, other), folds)
+                choice = more if self._signed(more.value) > self._signed(choice.value) else choice
+        return choice
 
     def _equally(self, members: tuple[ChainResult, ...], folds: Sequence[int]) -> ChosenChains:
         """Some chains of one weight, and their value together."""
