@@ -29,9 +29,10 @@ and what helps them, 0.621 for the best and what helps it) and South America. Fo
 estimates for Bradypus were 0.22 too high. Equal weights in place of log loss were tried for breeding birds and not
 kept: 0.002 [-0.004, 0.009] below the forest.
 
-Missed: `place-ensemble`, itself an average, is ahead of `auto` where both were measured; `auto` is behind `sinr` on the one species of Bradypus, where folds cannot tell the methods apart; it takes one
-method alone for breeding birds, where answers of several folds are put in one order although each was fitted to other
-shares of each species: that also makes its estimate too low.
+Missed: `place-ensemble`, itself an average, is ahead of `auto` where both were measured; `auto` is behind `sinr` on the
+one species of Bradypus, where folds cannot tell the methods apart; it takes one method alone for breeding birds, where
+answers of several folds are put in one order although each was fitted to other shares of each species: that also makes
+its estimate too low.
 """
 
 from __future__ import annotations
