@@ -22,6 +22,7 @@ STUDIES = {
     "ladder_remedies": "would another Ladder hold against withheld answers, and what would it cost? (simulated)",
     "baselines": "the baselines on five worlds, beside the best that can be known from the traits (simulated)",
     "auto": "auto against linear with its defaults on six real sets, five seeds: sums up cells that are there (real)",
+    "auto_places": "auto for places against every single method, five real sets: sums up cells that are there (real)",
     "birds": "the baselines on birds_cub_odd with its official split (real photos)",
     "chipnotes": "twenty species of birds by ear, real clips, split by source recording",
     "soundscapes": "methods and steps on five worlds of soundscapes (simulated)",

@@ -96,7 +96,7 @@ def make_cell(job: Job) -> str:
         "test_units": found.scorecard.units,
         "linear": {metric: default.scorecard.metrics[metric].value for metric in METRICS},
         "auto": {metric: found.scorecard.metrics[metric].value for metric in METRICS},
-        "difference": {metric: _difference(found.scorecard, default.scorecard, metric) for metric in METRICS},
+        "difference": {metric: difference(found.scorecard, default.scorecard, metric) for metric in METRICS},
         "decides": decided,
         "estimate": estimate,
         "estimate_held": held,
@@ -113,7 +113,7 @@ def make_cell(job: Job) -> str:
     return f"{job.name} {job.seed}: linear {cell['linear']}, auto {cell['auto']}, estimate held: {held}"
 
 
-def _difference(found: Scorecard, default: Scorecard, metric: str) -> list[float | None]:
+def difference(found: Scorecard, default: Scorecard, metric: str) -> list[float | None]:
     """The score of auto minus that of linear on the same units, with the paired interval."""
     from fieldmark.stats.comparison import compare
 

@@ -151,3 +151,33 @@ def site_units(name: str, result: dict[str, Any]) -> str:
 def _value(found: list[float | None]) -> str:
     value, low, high = (f"{one:.3f}" if one is not None else "-" for one in found)
     return f"{value} [{low}, {high}]"
+
+
+def auto_places(name: str, result: dict[str, Any]) -> str:
+    """`auto` for places against every single method."""
+    sets, means = result["sets"], result["means_over_sets"]
+    rows, costs = [], []
+    for single, mean in means.items():
+        own = [one["singles"].get(single) for one in sets.values()]
+        cells = ["" if value is None else f"{value:.3f}" for value in own]
+        rows.append([single, *cells, difference(mean["auto_less"], 1, ".3f"), str(mean["sets"])])
+        seconds = [one["singles_cpu"].get(single) for one in sets.values()]
+        costs.append([single, *("" if value is None else f"{value:.1f}" for value in seconds)])
+    rows.append(["`auto`", *(_bounded(one["auto"]) for one in sets.values()), "", ""])
+    for number, what in enumerate(("search", "final fit")):
+        costs.append([f"`auto`, {what}", *(f"{one['auto_cpu'][number]:.1f}" for one in sets.values())])
+    expected = []
+    for title, one in sets.items():
+        given = [estimate for estimate in one["estimates"] if estimate]
+        held = f"{sum(one['estimates_held'])} of {one['seeds']}"
+        value = np.mean([estimate[0] for estimate in given]) if given else np.nan
+        expected.append([title, f"{one['test_units']:,}", f"{value:.3f}", f"{one['auto'][0]:.3f}", held])
+    chosen = "; ".join(f"{title}: {', '.join(one['weights'][0])}" for title, one in sets.items())
+    return (
+        f"## The best model of places (real)\n\n{result['about']}\n"
+        + table(["ROC-AUC", *sets, "auto less", "sets"], rows)
+        + f"\nChosen (first seed): {chosen}.\n\nCPU seconds of a fit and its answers:\n\n"
+        + table(["", *sets], costs)
+        + "\nWhat `auto` expected on test, and what it reached:\n\n"
+        + table(["set", "test items", "expected", "reached", "held"], expected)
+    )

@@ -21,7 +21,7 @@ from studies.evidence.mask_tables import butterflies, foreground, world_masks
 from studies.evidence.modality_tables import amanita, modalities
 from studies.evidence.open_tables import costs, drawn_fungi, drawn_unknown_species, open_set
 from studies.evidence.packaged_tables import living_groups, packaged_photos
-from studies.evidence.place_tables import land_worlds, regions, routes, site_units, weights
+from studies.evidence.place_tables import auto_places, land_worlds, regions, routes, site_units, weights
 from studies.evidence.plant_tables import plant_worlds, plants, trained
 from studies.evidence.platform_tables import faults, interface, ray_cluster, side_by_side
 from studies.evidence.results import ROOT, read_result
@@ -93,6 +93,7 @@ def _sections() -> dict[str, Callable[[str, dict[str, Any]], str]]:
         "finetuning": _finetuning,
         "finetuning-small": _finetuning_small,
         "auto": automatic,
+        "auto_places": auto_places,
         "encoders": encoders,
         "objectives": variants,
         "scratch": _scratch,

@@ -8,6 +8,7 @@ import wave
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
 import fieldmark
@@ -17,8 +18,10 @@ from fieldmark.fitting import Auto, auto, candidates
 from fieldmark.fitting.auto_table import LearningGain, estimate_of, learning_gain
 from fieldmark.fitting.candidates import Candidate, SearchCircumstances, candidates_for
 from fieldmark.fitting.chains import Chain, read_chain
-from fieldmark.fitting.train_folds import HeldOutFold
+from fieldmark.fitting.place_folds import DISTANCE, rule_like_test, some_places
+from fieldmark.fitting.train_folds import HeldOutFold, TrainFolds
 from fieldmark.registry import Registry
+from fieldmark.runs.predictions import read_predictions
 from fieldmark.runs.provenance import Run
 from fieldmark.views.open_benchmark import open_benchmark, open_release
 
@@ -201,7 +204,8 @@ def circumstances(**changed):
         ({"unlabeled": True, "coarse": True}, "prototypes-coarse"),
         ({"gpu": True}, "finetune"),
         ({"medium": "recording"}, "linear"),
-        ({"medium": "", "shape": "pairs"}, "place-ensemble"),
+        ({"medium": "", "shape": "pairs"}, "down-weighted-boosting"),
+        ({"medium": "", "shape": "pairs", "presences": True, "labels": 9}, "deepmaxent"),
         ({"shape": "masks"}, "saliency"),
     ],
 )
@@ -268,3 +272,87 @@ def test_a_folder_of_recordings_is_searched_as_recordings(tmp_path):
     there = SearchCircumstances.of(opened)
     assert there.question == "recording-codes"
     assert {"centroid", "lda", "linear"} <= {one.chain.method for one in candidates_for(there)}
+
+
+def few_place_candidates(there):
+    """Two models of the environment, and what was found nearby."""
+    yield Candidate(Chain("neighbors", {}), "places", in_ensemble=there.presences)
+    yield Candidate(Chain("spline-logistic", {"least": 3}), "places")
+    yield Candidate(Chain("random-forest", {"trees": 10, "least": 3}), "places")
+
+
+@pytest.fixture
+def few_for_places(monkeypatch):
+    entries = {"place-pairs": (f"{__name__}:few_place_candidates", "")}
+    monkeypatch.setattr(candidates, "QUESTIONS", Registry("question", entries))
+
+
+def write_region(root, species):
+    """Records that get warmer to the south, where each species has its own warmth, and background in between."""
+    rng = np.random.default_rng(0)
+    lat, lon = rng.uniform(45, 47, (2, 400)) * np.array([[1.0], [0.2]])
+    warmth = 100 - 2 * lat
+    number = np.clip((warmth - warmth.min()) / np.ptp(warmth) * species, 0, species - 1).astype(int)
+    kept = rng.random(400) < (0.9 if species > 1 else (lat > 46.2) * 0.9)
+    table = {"lat": lat[kept], "lon": lon[kept], "warmth": warmth[kept], "rain": rng.normal(size=kept.sum())}
+    names = [f"Species {one}" for one in number[kept]]
+    pl.DataFrame({"species": names, **table}).write_csv(root / "occurrences.csv")
+    lat, lon = rng.uniform(45, 47, (2, 300)) * np.array([[1.0], [0.2]])
+    background = {"lat": lat, "lon": lon, "warmth": 100 - 2 * lat, "rain": rng.normal(size=300)}
+    pl.DataFrame(background).write_csv(root / "background.csv")
+    (root / "occurrences.toml").write_text('environment = ["warmth", "rain"]\n')
+
+
+# One species lives wherever its blocks are: there is hardly anything to tell.
+@pytest.mark.parametrize(("species", "least"), [(1, 0.3), (6, 0.75)])
+def test_records_of_presence_are_told_from_the_background_and_from_other_species(
+    species, least, few_for_places, tmp_path, monkeypatch
+):
+    write_region(tmp_path, species)
+    opened = open_benchmark(
+        BENCHMARKS["occurrences/presence"], open_release(BENCHMARKS["occurrences/presence"], tmp_path)
+    )
+    asked_about, whole = [], HeldOutFold.answer
+
+    def noted(self, opened):
+        whole(self, opened)
+        asked_about.append(read_predictions(self.path).items)
+
+    monkeypatch.setattr(HeldOutFold, "answer", noted)
+    run = tmp_path / "run"
+    result = fieldmark.fit("occurrences/presence", tmp_path, "auto", run, auto=Auto(minutes=5, tell=lambda _: None))
+    about = json.loads((run / "auto.json").read_text())
+    tried = {one["chain"].partition(":")[0]: one["score"] for one in about["tried"]}
+    assert tried["spline-logistic"] > least and about["estimate"]["value"] > least
+    assert all(len(items) == len(set(items)) for items in asked_about)
+    of_background = set(opened.view.unlabeled.item_ids)
+    assert all(of_background & set(items) and set(items) - of_background for items in asked_about)
+    if len(about["weights"]) > 1:
+        assert result.run.method == "place-ensemble"
+        assert len(set(about["weights"].values())) == 1
+
+
+def test_places_are_held_out_with_the_background_around_them_as_test_is_drawn(tmp_path):
+    write_region(tmp_path, 3)
+    benchmark = BENCHMARKS["occurrences/presence"]
+    opened = open_benchmark(benchmark, open_release(benchmark, tmp_path))
+    assert rule_like_test(opened).startswith("cells:")
+    train = TrainFolds(opened, 3, rule_like_test(opened), 0, None, tmp_path / "folds", True, True)
+    view, region = opened.view, train.region
+    rest, asked = region.held_out(*view.hold_out(train.numbers == 1), 1)
+    assert not set(rest.unlabeled.item_ids) & set(asked.item_ids) and asked.targets is None
+    assert len(rest.unlabeled) == (region.near != 1).sum() < len(view.unlabeled)
+    assert len(train.truth.items) == len(train.asked_numbers) == len(view.train) + len(region.asked)
+
+
+def test_folds_are_cut_by_distance_where_sites_are_given(tmp_path):
+    write_region(tmp_path, 3)
+    lat, lon = np.random.default_rng(1).uniform(45, 47, (2, 40)) * np.array([[1.0], [0.2]])
+    table = {"site_id": range(40), "lat": lat, "lon": lon, "warmth": 100 - 2 * lat, "rain": lat}
+    pl.DataFrame({**table, "Species 0": (lat > 46).astype(int)}).write_csv(tmp_path / "sites.csv")
+    benchmark = BENCHMARKS["occurrences/presence"]
+    opened = open_benchmark(benchmark, open_release(benchmark, tmp_path))
+    assert rule_like_test(opened) == DISTANCE
+    train = TrainFolds(opened, 3, DISTANCE, 0, None, tmp_path / "folds", True, True)
+    assert set(train.numbers) == {0, 1, 2} and set(train.region.near) == {0, 1, 2}
+    assert some_places(opened, 0) is opened

@@ -20,7 +20,7 @@ from fieldmark.methods.places.neighbors import NeighborsInSpace
 from fieldmark.methods.places.records import PlaceRecords, Points, records_of
 from fieldmark.methods.places.sinr import Sinr
 from fieldmark.methods.places.spatial_folds import held_out_chances
-from fieldmark.methods.places.splines import penalized_logistic
+from fieldmark.methods.places.splines import SplineLogistic, penalized_logistic
 from fieldmark.stats.mixture import mixture_weights
 from fieldmark_tests.methods.places.conftest import LABELS, nature, pairs, part_at
 
@@ -143,6 +143,32 @@ def test_an_ensemble_of_presences_is_the_mean_of_standardized_members(presences,
     mean = np.mean(scaled, axis=0)
     for species in (0, 1, 2, 4):
         assert np.corrcoef(mean[:, species], together[:, species])[0, 1] == pytest.approx(1, abs=1e-5)
+
+
+def test_a_member_of_an_ensemble_may_have_a_background_of_its_own(presences, sites):
+    part, _ = sites
+    members = "spline-logistic,spline-logistic:background=random"
+    fitted = PlaceEnsemble(**ENVIRONMENT, members=members, background="target-group").fit(presences)
+    assert fitted.method.learns_from == ("train", "unlabeled")
+    points = fitted.method.points(fitted.arrays, part)
+    of_members = fitted.method.of_members(fitted.arrays, points)
+    for ratios, background in zip(of_members, ("target-group", "random"), strict=True):
+        alone = SplineLogistic(**ENVIRONMENT, background=background).fit(presences)
+        np.testing.assert_allclose(ratios, alone.method.log_ratios(alone.arrays, points), atol=1e-5)
+
+
+def test_trees_of_common_species_grow_on_some_of_their_places(presences, sites):
+    whole, few = (RandomForest(**ENVIRONMENT, trees=20, most=most).fit(presences) for most in (500, 10))
+    assert len(few.arrays["trees.feature"]) < len(whole.arrays["trees.feature"]) / 2
+    part, truth = sites
+    assert np.corrcoef(few.predict(part, LABELS).scores[:, 2], truth[:, 2])[0, 1] > 0.4
+
+
+def test_a_network_sees_many_records_less_often(presences):
+    small = {**ENVIRONMENT, "width": 8, "depth": 0}
+    often = Sinr(**small, batch=8).fit(presences).method
+    assert often.epochs == 30
+    assert Sinr(**small, batch=1).fit(presences).method.epochs == 10
 
 
 def _background(view):

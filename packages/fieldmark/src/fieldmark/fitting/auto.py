@@ -37,6 +37,7 @@ from fieldmark.fitting.chains import Chain
 from fieldmark.fitting.configuration import configured_method
 from fieldmark.fitting.encoders import encoders_at_hand
 from fieldmark.fitting.fit_part import supply_of
+from fieldmark.fitting.place_folds import rule_like_test, some_places
 from fieldmark.fitting.search_table import TrialResult
 from fieldmark.fitting.train_folds import AnsweredFolds, TrainFolds
 from fieldmark.methods.base import targets_of
@@ -65,6 +66,8 @@ HALVINGS = 2
 EXPLORING = 0.6
 # With fewer items to learn from, heads are quick and one fold says little: no head is dropped after the first.
 FEW_ITEMS = 1_000
+# Models of places take longer, and differ more between folds of a region than between draws of folds.
+PLACE_FOLDS = 3
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,9 @@ class AutoSearch:
     def __init__(self, auto: Auto, opened: Opened, train: TrainFolds, steps: Sequence[str] | None) -> None:
         self.auto, self.opened, self.train, self.steps = auto, opened, train, steps
         self.there = self._circumstances()
+        # What decides is the order of places, which the steps of an answer do not change.
+        ordered = steps is None and self.there.places and self.there.shape == "pairs"
+        self.fold_steps: Sequence[str] | None = () if ordered else steps
         self.started = time.monotonic()
         self.entrants: list[ChainResult] = []
         self.finalists: list[ChainResult] = []
@@ -207,7 +213,7 @@ class AutoSearch:
                 if not self._affordable(self._guess(candidate) + self._deepening_seconds()):
                     self.skipped[text] = "No time for a fit."
                     continue
-                yield ChainResult(candidate, self.train.answered(configured, candidate.chain.steps or self.steps))
+                yield ChainResult(candidate, self.train.answered(configured, candidate.chain.steps or self.fold_steps))
             except FieldmarkError as error:
                 self.skipped[text] = str(error)
 
@@ -306,6 +312,8 @@ class AutoSearch:
         members = [one for one in ranked if one.candidate.in_ensemble][:MOST_MEMBERS]
         if self.auto.single or self.there.unknown or len(members) < 2:
             return alone
+        if self.there.presences:
+            return self._chosen_for_presences(members, folds)
         answers = [LabelScores.concat(one.answered.read(folds)) for one in members]
         if not all(one.dense and one.scale != "score" for one in answers) and self.there.shape == "codes":
             return alone
@@ -320,6 +328,28 @@ class AutoSearch:
         mixed = replace(mixed, value=self._value(self._answers_of(mixed, folds), folds))
         lead = self._signed(alone.value) - self._signed(mixed.value)
         return mixed if lead <= self._error_of_difference(mixed, alone, folds) else alone
+
+    def _chosen_for_presences(self, ranked: Sequence[ChainResult], folds: Sequence[int]) -> ChosenChains:
+        """All that are not worse than the best by more than the standard error of the difference, and what helps them.
+
+        They have one weight: records tell no probabilities to weigh by, and which of several like ones is best is
+        mostly chance.
+        """
+        alone = [self._equally((one,), folds) for one in ranked]
+        best = max(alone, key=lambda one: self._signed(one.value))
+        lead = self._signed(best.value)
+        near = [one for one in alone if lead - self._signed(one.value) <= self._error_of_difference(one, best, folds)]
+        choice = self._equally(tuple(one.members[0] for one in near), folds)
+        for other in ranked:
+            if other not in choice.members:
+                more = self._equally((*choice.members, other), folds)
+                choice = more if self._signed(more.value) > self._signed(choice.value) else choice
+        return choice
+
+    def _equally(self, members: tuple[ChainResult, ...], folds: Sequence[int]) -> ChosenChains:
+        """Some chains of one weight, and their value together."""
+        choice = ChosenChains(members, (1 / len(members),) * len(members), 0.0)
+        return replace(choice, value=self._value(self._answers_of(choice, folds), folds))
 
     def _error_of_difference(self, one: ChosenChains, other: ChosenChains, folds: Sequence[int]) -> float:
         """The standard error of the difference of two choices on the same units; 0 where it is not known."""
@@ -342,7 +372,9 @@ class AutoSearch:
         made = []
         for fold in folds:
             answers = [one.answered.read([fold])[0] for one in choice.members]
-            if len(answers) > 1:
+            if self.there.presences:  # one alone as well, so that it is judged alike
+                answers = [self.train.on_one_scale(answers, choice.weights)]
+            elif len(answers) > 1:
                 answers = [mean_predictions(answers, choice.weights, mean="probabilities", several=several)]
             made += answers
         return made
@@ -406,7 +438,7 @@ class AutoSearch:
         if not (self.metric.is_share and self.metric.higher_is_better) or self.interrupted or not asked:
             return NO_GAIN
         configured = configured_method(chain.method, chain.settings, train.seed)
-        half = train.answered(configured, chain.steps or self.steps, half=True)
+        half = train.answered(configured, chain.steps or self.fold_steps, half=True)
         cells = [half.cells[fold] for fold in asked]
         for outcome in run_grid(
             "what more photos are worth", cells, lambda one: one.answer(self.opened), keep_going=True
@@ -426,6 +458,8 @@ class AutoSearch:
         if len(choice.members) == 1:
             return replace(best, steps=best.steps or steps)
         members = ",".join(one.candidate.chain.text for one in choice.members)
+        if self.there.presences:
+            return Chain("place-ensemble", {"members": members}, steps)
         weights = ",".join(f"{weight:.4f}" for weight in choice.weights)
         return Chain("ensemble", {"members": members, "weights": weights}, steps)
 
@@ -476,7 +510,14 @@ def run_auto(
     auto: Auto, opened: Opened, *, steps: Sequence[str] | None, seed: int, store: Path | None, scratch: Path
 ) -> AutoSearched:
     """Searches the best chain; the arguments are those of `run_search`."""
-    train = TrainFolds(opened, auto.folds, auto.by, seed, store, scratch, refit=True)
+    there = SearchCircumstances.of(opened)
+    if there.places and auto.by == "unit":
+        few, folds = some_places(opened, seed), min(auto.folds, PLACE_FOLDS)
+        train = TrainFolds(
+            few, folds, rule_like_test(few), seed, store, scratch, refit=True, background=there.presences
+        )
+    else:
+        train = TrainFolds(opened, auto.folds, auto.by, seed, store, scratch, refit=True)
     return AutoSearch(auto, opened, train, steps).run()
 
 

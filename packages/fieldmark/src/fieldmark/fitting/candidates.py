@@ -18,7 +18,10 @@ from fieldmark.features.second_order import SECOND_ORDER
 from fieldmark.features.settings import PACKAGED
 from fieldmark.fitting.chains import Chain
 from fieldmark.fitting.fit_part import readable_inputs
+from fieldmark.methods.base import targets_of
 from fieldmark.methods.domains import Domains
+from fieldmark.methods.places.ensemble import FEW_SPECIES
+from fieldmark.methods.places.records import GROUP_SPECIES, is_survey
 from fieldmark.registry import Registry
 from fieldmark.tables.inputs import CONTEXT, MEDIA_INPUTS
 from fieldmark.views.open_benchmark import Opened
@@ -48,6 +51,8 @@ class SearchCircumstances:
         places: Whether items are places and not files.
         deciding: The name of the metric that decides.
         gpu: Whether a GPU and torch are there.
+        labels: How many labels there are.
+        presences: Whether places are records of presence, which do not tell where a species is absent.
         encoders: Folders of encoders that have learned from no photo of the release.
     """
 
@@ -60,6 +65,8 @@ class SearchCircumstances:
     places: bool
     deciding: str
     gpu: bool
+    presences: bool = False
+    labels: int = 0
     coarse: bool = False
     unseen: bool = False
     encoders: tuple[str, ...] = ()
@@ -86,6 +93,8 @@ class SearchCircumstances:
             places=not has_media,
             deciding=task.deciding.name,
             gpu=_has_gpu(),
+            labels=len(view.labels),
+            presences=not has_media and task.answer.shape == "pairs" and not is_survey(targets_of(train)),
         )
 
     @property
@@ -160,15 +169,24 @@ def sound_candidates(there: SearchCircumstances) -> Iterator[Candidate]:
 
 
 def place_candidates(there: SearchCircumstances) -> Iterator[Candidate]:
-    """Places: what was found nearby, and models of the environment."""
+    """Places: what was found nearby, and models of the environment; of presences against both kinds of background."""
+    lightgbm, sklearn = find_spec("lightgbm"), find_spec("sklearn")
     yield Candidate(Chain("neighbors", {}), "places", 0.0005)
-    if find_spec("sklearn"):
-        yield Candidate(Chain("random-forest", {}), "places", 0.02)
-    if there.shape == "pairs":
-        yield Candidate(Chain("spline-logistic", {}), "places", 0.02)
-        if find_spec("lightgbm"):
-            yield Candidate(Chain("down-weighted-boosting", {}), "places", 0.05)
-        yield Candidate(Chain("place-ensemble", {}), "places", 0.1, in_ensemble=False)
+    if there.shape == "pairs" and there.labels <= FEW_SPECIES:
+        yield Candidate(Chain("spline-logistic", {}), "places", 0.002)
+        if lightgbm:
+            yield Candidate(Chain("down-weighted-boosting", {}), "places", 0.005)
+    if sklearn:
+        forest = {"trees": 100} if there.presences else {}
+        yield Candidate(Chain("random-forest", forest), "places", 0.005)
+        if there.presences and there.labels >= GROUP_SPECIES:  # with fewer it is the same as before
+            yield Candidate(Chain("random-forest", {"background": "random", **forest}), "places", 0.005)
+        if lightgbm and there.labels >= GROUP_SPECIES:  # it puts species in order
+            yield Candidate(Chain("boosting", {}), "places", 0.005)
+    if find_spec("torch"):
+        yield Candidate(Chain("sinr", {}), "places", 0.005)
+        if there.presences:  # for a survey it is the same as sinr
+            yield Candidate(Chain("deepmaxent", {}), "places", 0.005)
 
 
 def mask_candidates(there: SearchCircumstances) -> Iterator[Candidate]:

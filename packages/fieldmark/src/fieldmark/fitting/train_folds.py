@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
 from fieldmark.benchmarks.declarations import Metric
 from fieldmark.errors import MisuseError
@@ -29,17 +30,26 @@ from fieldmark.fitting.fit_part import (
     final_fit,
     fit_on_train,
     readable_inputs,
+    shown_to,
     supplied_view,
     supply_of,
 )
+from fieldmark.fitting.place_folds import DISTANCE, HeldOutBackground, folds_by_distance
+from fieldmark.methods.base import Fitted
+from fieldmark.methods.places.ensemble import on_one_scale, spread_of
 from fieldmark.questions.truth import Truth
+from fieldmark.runs.label_scores import LabelScores
 from fieldmark.runs.predictions import read_predictions
 from fieldmark.scoring import Scorecard, score_predictions
+from fieldmark.steps.base import Step
 from fieldmark.storage.files import write_json
 from fieldmark.version import __version__
 from fieldmark.views.open_benchmark import Opened
 from fieldmark.views.parts import View
 from fieldmark.work.grid import GridCell, address_of
+
+# Chances nearer to 0 and 1 than this are taken to be as near.
+CERTAIN = (1e-7, 1 - 1e-7)
 
 
 @dataclass(frozen=True)
@@ -55,6 +65,10 @@ class TrainFolds:
         scratch: The folder of the answers.
         refit: Whether a method learns from val as well before it answers a fold, as it does before it answers test
             where val was drawn from train: its score is then that of nearly as many items as the final model has.
+
+    Where train holds records of presence alone, the background of each fold (the points nearer to its records than to
+    others) is held out with it, and some of it is asked about as places where nothing is known to live, if `background`
+    says so: held-out records would otherwise be told apart from those of other species only.
     """
 
     opened: Opened
@@ -64,17 +78,35 @@ class TrainFolds:
     store: Path | None
     scratch: Path
     refit: bool = False
+    background: bool = False
     _views: dict[str, tuple[View, dict[str, str]]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
         """The fold of each item of train."""
+        if self.by == DISTANCE:
+            return folds_by_distance(self.opened.view, self.folds, self.seed)
         return self.opened.view.fold_numbers(self.by, self.folds, self.seed, table=self.opened.items["train"])
 
     @cached_property
+    def region(self) -> HeldOutBackground | None:
+        """How the background is held out; None where it is not."""
+        return HeldOutBackground.of(self.opened.view, self.numbers, self.by, self.seed) if self.background else None
+
+    @cached_property
+    def asked_numbers(self) -> NDArray[np.int64]:
+        """The fold of each item of the truth: of train, and of the background that is asked about."""
+        return self.numbers if self.region is None else np.concatenate([self.numbers, self.region.asked_folds])
+
+    @cached_property
     def truth(self) -> Truth:
-        """The truth of train."""
-        return replace(self.opened.truth_of_train(), groups=pl.DataFrame())
+        """The truth of train, and of the background that is asked about."""
+        truth = replace(self.opened.truth_of_train(), groups=pl.DataFrame())
+        if self.region is None:
+            return truth
+        assert self.opened.view.unlabeled is not None  # it has the background
+        further = self.opened.view.unlabeled.take(self.region.asked).item_ids
+        return replace(truth, items=(*truth.items, *further), units=(*truth.units, *further))
 
     def settled(self, configured: Configured) -> Configured:
         """A method with the settings that follow from the release."""
@@ -102,7 +134,9 @@ class TrainFolds:
         folder = self.scratch / address_of(self._content(configured, steps, digests)) / ("half" if half else "")
         paths = [folder / f"fold-{fold + 1}.parquet" for fold in range(self.folds)]
         cells = [
-            GridCell(path, HeldOutFold(configured, steps, view, *self._cut(fold, half), path, self.refit))
+            GridCell(
+                path, HeldOutFold(configured, steps, view, fold, *self._cut(fold, half), path, self.refit, self.region)
+            )
             for fold, path in enumerate(paths)
         ]
         return AnsweredFolds(tuple(cells))
@@ -128,10 +162,18 @@ class TrainFolds:
         """The answers of some folds together (all, if none are named) under one metric."""
         task = self.opened.benchmark.task
         alone = replace(self.opened.benchmark, task=replace(task, metrics=(metric,), decides="", by=()))
-        truth = self.truth if folds is None else self.truth.take(np.isin(self.numbers, list(folds)))
+        truth = self.truth if folds is None else self.truth.take(np.isin(self.asked_numbers, list(folds)))
         pooled = type(answers[0]).concat(answers).select(truth.items)
         labels, taxa = self.opened.view.labels, self.opened.dataset.taxa
         return score_predictions(alone, pooled, truth, labels=labels, split="train", classes=taxa)
+
+    def on_one_scale(self, answers: Sequence[LabelScores], weights: Sequence[float]) -> LabelScores:
+        """The mean of chances of presence of one fold, each brought to one scale over the background first."""
+        of_train = set(self.opened.view.train.item_ids)
+        there = np.array([item not in of_train for item in answers[0].items])
+        ratios = [np.asarray(logit(np.clip(one.scores.astype(float), *CERTAIN)), dtype=np.float32) for one in answers]
+        moments = [spread_of(one[there] if there.any() else one) for one in ratios]
+        return answers[0].with_columns(expit(on_one_scale(ratios, moments, np.array(weights))), "score")
 
     def measurable(self, answers: Sequence[Any], folds: Sequence[int] | None = None) -> Metric:
         """The metric that decides the task, or the first of its metrics that can be measured on train.
@@ -161,6 +203,8 @@ class TrainFolds:
             "folds": [self.folds, self.by, self.seed],
             "code": __version__,
             **({"refit": True} if self.refit else {}),
+            **({"background": True} if self.background else {}),
+            **({"of": len(opened.view.train)} if self.by != "unit" else {}),
         }
 
 
@@ -190,10 +234,12 @@ class HeldOutFold:
     configured: Configured
     steps: Sequence[str] | None
     view: View
+    fold: int
     held_out: NDArray[np.bool_]
     left_out: NDArray[np.bool_]
     path: Path
     refit: bool = False
+    region: HeldOutBackground | None = None
 
     def answer(self, opened: Opened) -> None:
         """Fits to the rest of train, answers what is held out, and keeps the answers."""
@@ -202,12 +248,20 @@ class HeldOutFold:
         rest, asked = self.view.hold_out(self.held_out)
         if self.left_out.any():
             rest = replace(rest, train=rest.train.take(~self.left_out[~self.held_out]))
+        if self.region is not None:
+            rest, asked = self.region.held_out(rest, asked, self.fold)
         scratch = self.path.parent / f"{self.path.stem}.training"
         rest = replace(rest, test=asked.unlabeled(), scratch=scratch)
         steps = allowed_steps(self.configured.name, method, task, self.steps)
-        fitted, fitted_steps, *_ = fit_on_train(method, steps, rest, opened)
-        if self.refit:
-            fitted, _ = final_fit(fitted, replace(rest, scratch=scratch / "refit"), opened)
+        fitted_steps: tuple[Step, ...] = ()
+        if self.refit and not steps and opened.val_is_drawn and not method.chooses_on_val:
+            # Nothing is fitted on val: the method need not learn without it first.
+            rest = rest.with_val_in_train() if method.learns_from_val else rest
+            fitted = Fitted.to(method, shown_to(method, rest, opened.hidden))
+        else:
+            fitted, fitted_steps, *_ = fit_on_train(method, steps, rest, opened)
+            if self.refit:
+                fitted, _ = final_fit(fitted, replace(rest, scratch=scratch / "refit"), opened)
         predictions = answered(fitted, asked.unlabeled(), rest.labels, task)
         answers = applied(fitted_steps, predictions, asked.items, task, None)
         write_json(self.path.with_suffix(".json"), {"seconds": time.perf_counter() - start})

@@ -20,6 +20,8 @@ from fieldmark.splits.grids import RADIUS_M
 Degrees = NDArray[np.float64]
 MOST_CLUSTERS, TRIED = 2000, 12
 MOST_POINTS = 20_000
+# Clusters are found among so many places; the others join the nearest.
+MOST_CLUSTERED = 2_000
 
 
 @dataclass(frozen=True)
@@ -111,8 +113,13 @@ def _folds_of_clusters(
     if clusters == len(places):
         return rng.permutation(len(places)) % number
     from scipy.cluster.vq import kmeans2
+    from scipy.spatial import cKDTree
 
-    label = kmeans2(places, clusters, minit="++", seed=rng, iter=10)[1]
+    some = places if len(places) <= MOST_CLUSTERED else places[rng.choice(len(places), MOST_CLUSTERED, replace=False)]
+    if clusters < len(some):
+        label = cKDTree(kmeans2(some, clusters, minit="++", seed=rng, iter=10)[0]).query(places)[1]
+    else:
+        label = cKDTree(some).query(places)[1]
     kept, label = np.unique(label, return_inverse=True)
     counts = np.bincount(label)
     middles = np.stack([np.bincount(label, weights=column) / counts for column in places.T], axis=1)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from fieldmark.benchmarks.declarations import LearnsFrom
 from fieldmark.errors import MisuseError
 from fieldmark.methods.base import ON_TRAIN, ON_VAL, Arrays, ChosenSetting, Fitted, targets_of
 from fieldmark.methods.places.base import OnPlaces, Ratios, as_odds, log_odds
@@ -24,6 +25,7 @@ MEMBERS: Registry[type[OnPlaces]] = Registry(
     "member of an ensemble of places",
     {
         "neighbors": ("fieldmark.methods.places.neighbors:NeighborsInSpace", "what was found nearby"),
+        "boosting": ("fieldmark.methods.places.rerank:Boosting", "neighbors and a forest, put in order"),
         "random-forest": ("fieldmark.methods.places.forest:RandomForest", "random forests"),
         "maxent": ("fieldmark.methods.places.maxent:Maxent", "maximum entropy"),
         "down-weighted-boosting": ("fieldmark.methods.places.boosted_trees:DownWeightedBoosting", "boosted trees"),
@@ -36,7 +38,7 @@ Weights = Literal["equal", "val", "folds"]
 FEW_SPECIES = 200
 # Members are brought to one scale over so many points of the background.
 MOST_OF_MOMENTS = 1000
-FOR_FEW = "random-forest,maxent,down-weighted-boosting,spline-logistic,sinr"
+FOR_FEW = "sinr,boosting,random-forest:background=random:trees=100"
 FOR_MANY = "neighbors,random-forest,sinr"
 
 
@@ -55,8 +57,9 @@ class PlaceEnsemble(OnPlaces):
 
     Args:
         members: Their names with commas between them, each with settings after colons
-            (`random-forest:trees=500,sinr:epochs=10`); auto is random-forest, maxent, down-weighted-boosting,
-            spline-logistic and sinr for up to 200 species, and neighbors, random-forest and sinr for more.
+            (`random-forest:trees=500,sinr:background=random`); auto is sinr, boosting and
+            random-forest (100 trees, against random points) for up to 200 species, and neighbors, random-forest and
+            sinr for more.
         weights: equal; val: the mixture of lowest log loss there; folds: the same on blocks of train, held out in turn.
         folds: How many times blocks are held out.
         blocks_m: The side of the square blocks.
@@ -91,24 +94,36 @@ class PlaceEnsemble(OnPlaces):
         name, *settings = text.split(":")
         if name not in MEMBERS:
             raise MisuseError(f"place-ensemble has no member called {name!r}: expected some of {', '.join(MEMBERS)}.")
-        method: OnPlaces = configure({"seed": self.seed, **parse_pairs(settings)}, MEMBERS[name])[0]
-        return replace(method, inputs=self.inputs, background=self.background, several=self.several)
+        given = {"seed": self.seed, "background": self.background, **parse_pairs(settings)}
+        method: OnPlaces = configure(given, MEMBERS[name])[0]
+        return replace(method, inputs=self.inputs, several=self.several)
+
+    @property
+    def learns_from(self) -> tuple[LearnsFrom, ...]:  # type: ignore[override]
+        learned = dict.fromkeys(one for member in self.made(0) for one in member.learns_from)
+        return tuple(learned)
 
     def learn(self, records: PlaceRecords) -> tuple[PlaceEnsemble, Arrays]:
         members = self.made(records.n_labels)
         weights = np.full(len(members), 1 / len(members))
         if self.weights == "folds":
             weights = mixture_weights(held_out_chances(members, records, self.folds, self.blocks_m, self.seed))
-        fitted = [member.learn(records) for member in members]
+        fitted = [member.learn(self._records_for(member, records)) for member in members]
         arrays: Arrays = {"weights": weights}
         common = {"log_prior": records.log_prior.astype(np.float32), "survey": np.array([records.is_survey])}
         for number, (member, own) in enumerate(fitted):
             arrays |= {f"{number}.{name}": array for name, array in own.items()}
             if self.several and records.background is not None:
-                mean, spread = _moments(member, {**own, **common}, sample(records.background, self.seed))
+                points = sample(records.background, self.seed)
+                mean, spread = spread_of(np.concatenate([*member.blocks({**own, **common}, points)]))
                 arrays |= {f"moments.{number}.mean": mean, f"moments.{number}.spread": spread}
         texts = ",".join(_told(member) for member, _ in fitted)
         return replace(self, members=texts), arrays
+
+    def _records_for(self, member: OnPlaces, records: PlaceRecords) -> PlaceRecords:
+        """The records set against the background of a member, where it has one of its own."""
+        own = member.background
+        return records if records.is_survey or own in ("auto", self.background) else records.against(own, self.seed)
 
     def log_ratios(self, arrays: Arrays, points: Points) -> Ratios:
         return self._combined(arrays, self.of_members(arrays, points), arrays["weights"])
@@ -127,14 +142,9 @@ class PlaceEnsemble(OnPlaces):
     def _combined(self, arrays: Arrays, ratios: Sequence[Ratios], weights: NDArray[np.float64]) -> Ratios:
         log_prior = arrays["log_prior"].astype(np.float64)
         if self.several and not arrays["survey"][0]:
-            moments = [
-                [arrays[f"moments.{number}.{name}"] for name in ("mean", "spread")] for number in range(len(ratios))
-            ]
-            scaled = [(one - mean) / spread for one, (mean, spread) in zip(ratios, moments, strict=True)]
-            total = sum(weight * one for weight, one in zip(weights, scaled, strict=True))
-            bold = np.mean([spread for _, spread in moments], axis=0)
-            level = np.mean([mean for mean, _ in moments], axis=0)
-            return np.asarray(total * bold + level, dtype=np.float32)
+            numbers = range(len(ratios))
+            moments = [(arrays[f"moments.{one}.mean"], arrays[f"moments.{one}.spread"]) for one in numbers]
+            return on_one_scale(ratios, moments, weights)
         chances = sum(
             weight * np.exp(_log_chance(arrays, log_prior, one)) for weight, one in zip(weights, ratios, strict=True)
         )
@@ -169,6 +179,30 @@ class PlaceEnsemble(OnPlaces):
         return (f"Weights of the members, by {self.weights}: {shares}.",)
 
 
+def on_one_scale(
+    ratios: Sequence[Ratios], moments: Sequence[tuple[NDArray[Any], NDArray[Any]]], weights: NDArray[np.float64]
+) -> Ratios:
+    """The mean of log ratios after each was brought to the same mean and spread, species by species.
+
+    Args:
+        ratios: Those of each member.
+        moments: Mean and spread of each member by species.
+        weights: How much each counts.
+    """
+    scaled = [(one - mean) / spread for one, (mean, spread) in zip(ratios, moments, strict=True)]
+    total = sum(weight * one for weight, one in zip(weights, scaled, strict=True))
+    bold = np.mean([spread for _, spread in moments], axis=0)
+    level = np.mean([mean for mean, _ in moments], axis=0)
+    return np.asarray(total * bold + level, dtype=np.float32)
+
+
+def spread_of(ratios: Ratios) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Mean and spread of each species over some points."""
+    mean, spread = ratios.mean(axis=0, dtype=np.float64), ratios.std(axis=0, dtype=np.float64)
+    # A member that says the same everywhere has no say: it is left as it is, at a spread of one.
+    return mean.astype(np.float32), np.where(spread > 1e-6, spread, 1.0).astype(np.float32)
+
+
 def _log_chance(arrays: Arrays, log_prior: NDArray[np.float64], ratios: Ratios) -> NDArray[np.float64]:
     """Log-probabilities from log ratios: over all labels, or for a survey of each by itself."""
     if arrays["survey"][0]:
@@ -194,23 +228,11 @@ def sample(background: Points, seed: int) -> Points:
     return background.take(np.sort(np.random.default_rng(seed).choice(len(background), MOST_OF_MOMENTS, replace=False)))
 
 
-def _moments(member: OnPlaces, arrays: Arrays, background: Points) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Mean and spread of each species over the background."""
-    total, squares = 0.0, 0.0
-    for block in member.blocks(arrays, background):
-        total = total + block.sum(axis=0, dtype=np.float64)
-        squares = squares + (block.astype(np.float64) ** 2).sum(axis=0)
-    mean = np.asarray(total) / len(background)
-    spread = np.sqrt(np.maximum(np.asarray(squares) / len(background) - mean**2, 0))
-    # A member that says the same everywhere has no say: it is left as it is, at a spread of one.
-    return mean.astype(np.float32), np.where(spread > 1e-6, spread, 1.0).astype(np.float32)
-
-
 def _told(member: OnPlaces) -> str:
     """A member as it would be asked for, with the settings that differ from its defaults."""
     name = next(name for name in MEMBERS if MEMBERS[name] is type(member))
     usual = type(member)()
-    left_out = ("inputs", "background", "several", "seed", "listed")
+    left_out = ("inputs", "several", "seed", "listed")
     changed = [
         f"{key}={value}"
         for key, value in member.options.items()

@@ -47,6 +47,7 @@ class RandomForest(OnPlaces):
         columns: The share of covariates that a split looks at; 0 for their square root.
         strength: How many points of each leaf look like all of train.
         least: With down-sampled, species with fewer places than this are as likely everywhere.
+        most: With down-sampled, on how many places of a species a tree is grown at most.
     """
 
     sampling: Sampling = "auto"
@@ -55,6 +56,9 @@ class RandomForest(OnPlaces):
     columns: float = setting(0.0, least=0, most=1)
     strength: float = setting(1.0, above=0)
     least: int = setting(5, least=1)
+    most: int = setting(500, least=1)
+
+    added_settings: ClassVar[tuple[str, ...]] = ("most",)
 
     search_space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
         "leaf": (0, 1, 5, 20),
@@ -138,10 +142,11 @@ class RandomForest(OnPlaces):
         with progress("growing forests", len(species)) as tick:
             for code in species:
                 present, others = records.of_species(int(code))
-                truth = np.repeat([True, False], len(present))
+                drawn = min(len(present), self.most)
+                truth = np.repeat([True, False], drawn)
                 for _ in range(self.trees):
-                    own = present[rng.integers(0, len(present), len(present))]
-                    against = others[rng.integers(0, len(others), len(present))]
+                    own = present[rng.integers(0, len(present), drawn)]
+                    against = others[rng.integers(0, len(others), drawn)]
                     seed = int(rng.integers(2**31))
                     tree = sklearn_tree.DecisionTreeClassifier(**self._growth, random_state=seed)
                     tree.fit(np.concatenate([own, against]), truth)

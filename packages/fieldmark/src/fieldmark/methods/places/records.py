@@ -13,7 +13,7 @@ A survey needs none: where somebody looked and did not find, the species is abse
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -87,6 +87,7 @@ class PlaceRecords:
         asked: For a survey that did not look for everything: place x species, whether somebody looked.
         against_background: Whether the background is other points than the records, so that species are set against it
             and not against each other.
+        given: Points all over the region, where the release has them.
     """
 
     points: Points
@@ -96,6 +97,18 @@ class PlaceRecords:
     background: Points | None
     asked: NDArray[np.bool_] | None = None
     against_background: bool = False
+    given: Points | None = None
+
+    def against(self, background: Background, seed: int) -> PlaceRecords:
+        """The same records, set against random points of the region or a target group."""
+        rng = np.random.default_rng(seed)
+        if background == "target-group":
+            chosen = self.points.take(_at_most(np.unique(self.row), rng))
+        elif self.given is not None and len(self.given):
+            chosen = self.given.take(_at_most(np.arange(len(self.given)), rng))
+        else:
+            chosen = self.points.take(_at_most(_thinned(self.points, rng), rng))
+        return replace(self, background=chosen, against_background=background != "target-group")
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -166,14 +179,7 @@ def records_of(
     if background == "auto":
         together = targets.shape == "codes" or len(np.unique(code)) >= GROUP_SPECIES
         background = "target-group" if together else "random"
-    rng = np.random.default_rng(seed)
-    if background == "target-group":
-        chosen = points.take(_at_most(np.unique(row), rng))
-    elif given is not None and len(given):
-        chosen = given.take(_at_most(np.arange(len(given)), rng))
-    else:
-        chosen = points.take(_at_most(_thinned(points, rng), rng))
-    return PlaceRecords(points, row, code, n_labels, chosen, against_background=background != "target-group")
+    return PlaceRecords(points, row, code, n_labels, None, given=given).against(background, seed)
 
 
 def _at_most(rows: NDArray[np.int64], rng: np.random.Generator, most: int = MOST_BACKGROUND) -> NDArray[np.int64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,6 +22,8 @@ MOST_REFERENCE = 5000
 Encoder = Literal["waves", "geoclip", "none"]
 ENCODERS: tuple[Encoder, ...] = ("waves", "geoclip", "none")
 SAMPLED = ("full", "slds", "ssdl")
+# Records are seen so often, less often where that is more than enough batches.
+MOST_EPOCHS, FEWEST_EPOCHS, ENOUGH_BATCHES = 30, 10, 2000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +42,8 @@ class Sinr(OnPlaces):
         width: Of the hidden layers.
         depth: How many residual blocks.
         dropout: The share of units that each block drops.
-        epochs: How often every record is seen.
+        epochs: How often every record is seen; 0 for 30 times, and down to 10 where those are more than 2,000 batches,
+            or ten for each species.
         batch: How many records are seen at once.
         rate: The learning rate.
     """
@@ -51,12 +54,12 @@ class Sinr(OnPlaces):
     width: int = setting(256, least=1)
     depth: int = setting(4, least=0)
     dropout: float = 0.5
-    epochs: int = setting(30, least=1)
+    epochs: int = setting(0, least=0)
     batch: int = setting(256, least=1)
     rate: float = setting(5e-4, above=0)
 
     search_space: ClassVar[Mapping[str, tuple[Any, ...]]] = {
-        "epochs": (30, 10, 60),
+        "epochs": (0, 10, 60),
         "coordinates": ("waves", "none"),
     }
 
@@ -73,6 +76,10 @@ class Sinr(OnPlaces):
         return networks.PlaceNetworkSettings(**{name: getattr(self, name) for name in names})
 
     def learn(self, records: PlaceRecords) -> tuple[Sinr, Arrays]:
+        if not self.epochs:
+            batches = -(-(len(records.points) if records.is_survey else len(records.row)) // self.batch)
+            enough = max(ENOUGH_BATCHES, 10 * records.n_labels)
+            return replace(self, epochs=int(np.clip(enough // batches, FEWEST_EPOCHS, MOST_EPOCHS))).learn(records)
         networks: Any = require("fieldmark.training.place_networks", "The method 'sinr'")
         shared = _bounds(records.points)
         places = self._inputs(shared, records.points)
