@@ -221,11 +221,15 @@ def _photo_features(encoders: Sequence[str]) -> Iterator[dict[str, Any]]:
     yield stages
     yield from ({"backbone": folder} for folder in encoders)
     larger = _larger()
-    for output in (pairs, plain, stages):
+    yield from ({"backbone": name, **pairs} for name in larger)
+    # Three looks: in folds of train of four real sets, three heads were better for them than for one or for flips.
+    yield {"views": "scales", **pairs}
+    for output in (plain, stages):
         yield from ({"backbone": name, **output} for name in larger)
     yield {"size": 288, **plain}
     yield {"views": "flips", **plain}
     if larger:
+        yield {"backbone": larger[0], "views": "scales", **pairs}
         at_320 = {"backbone": larger[0], "size": 320}
         yield from (at_320 | output for output in (pairs, plain, stages))
         yield {"backbone": larger[0], "views": "flips", **plain}
