@@ -5,10 +5,12 @@ own estimate held the score on test, the 10 single chains that were best on the 
 (regret), and the best score over time. Seeds draw the parts of fungi, Amanita (by specimen) and clips (by source
 recording); birds, snakes and camera traps keep the test of their source, and seeds draw val (not for snakes, which have
 one) and folds. Nothing is chosen on test. Ten minutes on one thread; features of later seeds were at hand but for those
-in second order, and other work shared the machine in part. The estimate for snakes comes from the val of their source;
-val and test are the same in all seeds, so that these estimates hold or fail together. BirdNET may have heard the clips.
-The best single chain in hindsight is the luckiest of many: regret is also given against the one that the folds would
-have chosen, and against the best in the mean of all seeds among those that are in the first ten of every seed.
+in second order, and other work shared the machine in part. Cells that tried more than 140 chains were made after three
+scales (`views=scales`) had become candidates, by folds of train; the others before. The estimate for snakes comes from
+the val of their source; val and test are the same in all seeds, so that these estimates hold or fail together. BirdNET
+may have heard the clips. The best single chain in hindsight is the luckiest of many: regret is also given against the
+one that the folds would have chosen, and against the best in the mean of all seeds among those that are in the first
+ten of every seed.
 
     python -m studies.evidence.auto --processes 8 --store FEATURES --cells CELLS   makes what is missing, and sums up
     python -m studies.evidence auto                                                sums up what is there
