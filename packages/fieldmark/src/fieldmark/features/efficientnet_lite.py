@@ -207,10 +207,51 @@ def onnx_graph(
     onnx: Any = require("onnx", "A packaged backbone")
     make: Any = require("onnx.helper", "A packaged backbone")
     arrays: Any = require("onnx.numpy_helper", "A packaged backbone")
+    nodes, at, ends = _convolution_nodes(make, variant, head=output != "stages")
+    held: dict[str, NDArray[Any]] = {"zero": np.array(0, np.float32), "six": np.array(6, np.float32)}
+    widths: dict[str, list[Any] | None] = {"features": ["photos", "features"]}
+    if output == "stages":
+        for stage in LAST_STAGES:
+            nodes += _mean_nodes(make, ends[stage], f"mean.{stage}")
+            nodes.append(make.make_node("LpNormalization", [f"mean.{stage}"], [f"unit.{stage}"], axis=1, p=2))
+        nodes.append(make.make_node("Concat", [f"unit.{stage}" for stage in LAST_STAGES], ["features"], axis=1))
+    elif output == "maps":
+        held["by position"] = np.array([0, 0, -1])
+        nodes.append(make.make_node("Reshape", [ends[len(STAGES) - 1], "by position"], ["maps"]))
+        nodes += _mean_nodes(make, at, "features")
+        widths = {"maps": None, "features": ["photos", HEAD]}
+    elif axes is not None:
+        nodes += _mean_nodes(make, at, "plain")
+        further, arrays_of_axes = onnx_nodes(ends[len(STAGES) - 1], "plain", axes)
+        nodes, held = nodes + further, held | arrays_of_axes
+    else:
+        nodes += _mean_nodes(make, at, "features")
+        nodes.append(make.make_node("Gemm", ["features", "classifier.weight", "classifier.bias"], ["logits"], transB=1))
+        widths = {name: ["photos", width] for name, width in OUTPUTS.items()}
+    read = {name for node in nodes for name in node.input}
+    used = {name: array for name, array in (tensors | held).items() if name in read}
+    single = onnx.TensorProto.FLOAT
+    graph = make.make_graph(
+        nodes,
+        "efficientnet_lite",
+        [make.make_tensor_value_info("pixels", single, ["photos", 3, "height", "width"])],
+        [make.make_tensor_value_info(name, single, shape) for name, shape in widths.items()],
+        [arrays.from_array(np.ascontiguousarray(array), name) for name, array in used.items()],
+    )
+    model = make.make_model(graph, opset_imports=[make.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+    return bytes(model.SerializeToString())
+
+
+def _convolution_nodes(make: Any, variant: Variant, *, head: bool) -> tuple[list[Any], str, dict[int, str]]:
+    """The convolutions of a network, with or without the last one.
+
+    Returns:
+        The nodes, the name of what comes out of them, and the name of what comes out of each stage.
+    """
     nodes, at, kept = [], "pixels", ""
     ends: dict[int, str] = {}
     for one in variant.convolutions():
-        if output == "stages" and one.weight == "conv_head":
+        if one.weight == "conv_head" and not head:
             break
         kept = at if one.begins else kept
         inputs = [at, f"{one.weight}.weight"]
@@ -227,45 +268,10 @@ def onnx_graph(
             at = f"{at}.sum"
         if not one.activated:
             ends[int(one.weight.split(".")[1])] = at
-    held: dict[str, NDArray[Any]] = {"zero": np.array(0, np.float32), "six": np.array(6, np.float32)}
-    widths: dict[str, list[Any] | None] = {"features": ["photos", "features"]}
-    if output == "stages":
-        for stage in LAST_STAGES:
-            nodes += [
-                make.make_node("GlobalAveragePool", [ends[stage]], [f"pooled.{stage}"]),
-                make.make_node("Flatten", [f"pooled.{stage}"], [f"mean.{stage}"]),
-                make.make_node("LpNormalization", [f"mean.{stage}"], [f"unit.{stage}"], axis=1, p=2),
-            ]
-        nodes.append(make.make_node("Concat", [f"unit.{stage}" for stage in LAST_STAGES], ["features"], axis=1))
-    elif output == "maps":
-        held["by position"] = np.array([0, 0, -1])
-        nodes += [
-            make.make_node("Reshape", [ends[len(STAGES) - 1], "by position"], ["maps"]),
-            make.make_node("GlobalAveragePool", [at], ["pooled"]),
-            make.make_node("Flatten", ["pooled"], ["features"]),
-        ]
-        widths = {"maps": None, "features": ["photos", HEAD]}
-    elif axes is not None:
-        nodes.append(make.make_node("GlobalAveragePool", [at], ["pooled"]))
-        nodes.append(make.make_node("Flatten", ["pooled"], ["plain"]))
-        further, arrays_of_axes = onnx_nodes(ends[len(STAGES) - 1], "plain", axes)
-        nodes, held = nodes + further, held | arrays_of_axes
-    else:
-        nodes += [
-            make.make_node("GlobalAveragePool", [at], ["pooled"]),
-            make.make_node("Flatten", ["pooled"], ["features"]),
-            make.make_node("Gemm", ["features", "classifier.weight", "classifier.bias"], ["logits"], transB=1),
-        ]
-        widths = {name: ["photos", width] for name, width in OUTPUTS.items()}
-    read = {name for node in nodes for name in node.input}
-    used = {name: array for name, array in (tensors | held).items() if name in read}
-    single = onnx.TensorProto.FLOAT
-    graph = make.make_graph(
-        nodes,
-        "efficientnet_lite",
-        [make.make_tensor_value_info("pixels", single, ["photos", 3, "height", "width"])],
-        [make.make_tensor_value_info(name, single, shape) for name, shape in widths.items()],
-        [arrays.from_array(np.ascontiguousarray(array), name) for name, array in used.items()],
-    )
-    model = make.make_model(graph, opset_imports=[make.make_opsetid("", OPSET)], ir_version=IR_VERSION)
-    return bytes(model.SerializeToString())
+    return nodes, at, ends
+
+
+def _mean_nodes(make: Any, maps: str, name: str) -> list[Any]:
+    """The mean of maps over their positions, under a name."""
+    pooled = f"{name}.pooled"
+    return [make.make_node("GlobalAveragePool", [maps], [pooled]), make.make_node("Flatten", [pooled], [name])]

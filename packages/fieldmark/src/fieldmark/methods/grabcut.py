@@ -51,9 +51,8 @@ class GrabCut(DrawsMasks):
         return of_whole(self._cut(photo, self.margin))
 
     def _cut(self, photo: Image.Image, margin: float) -> Mask:
-        scale = min(1.0, LONGEST_PX / max(photo.size))
-        width, height = (max(3, round(side * scale)) for side in photo.size)
-        pixels = np.asarray(photo.resize((width, height), Image.Resampling.BILINEAR))[:, :, ::-1].copy()
+        pixels = small_pixels(photo, least_px=3)
+        height, width = pixels.shape[:2]
         left, top = max(1, round(margin * width)), max(1, round(margin * height))
         inside = np.full((height, width), SURELY_NOT, dtype=np.uint8)
         inside[top : height - top, left : width - left] = PERHAPS
@@ -62,6 +61,18 @@ class GrabCut(DrawsMasks):
 
 # As OpenCV numbers them: surely background, surely the object, perhaps background, perhaps the object.
 SURELY_NOT, SURELY, PERHAPS_NOT, PERHAPS = 0, 1, 2, 3
+
+
+def small_pixels(photo: Image.Image, least_px: int = 1) -> Any:
+    """A photo in the order of OpenCV's colors, its longest side as long as colors are compared on at most.
+
+    Args:
+        photo: The photo.
+        least_px: The shortest that a side may become.
+    """
+    scale = min(1.0, LONGEST_PX / max(photo.size))
+    width, height = (max(least_px, round(side * scale)) for side in photo.size)
+    return np.asarray(photo.resize((width, height), Image.Resampling.BILINEAR))[:, :, ::-1].copy()
 
 
 def refined(pixels: Any, start: Any, rounds: int) -> Mask:
@@ -94,10 +105,8 @@ def along_edges(photo: Image.Image, mask: Mask, reach: float) -> Mask:
         mask: A mask as large as the photo.
         reach: How far the boundary may move, as a share of the square root of the area of the mask.
     """
-    scale = min(1.0, LONGEST_PX / max(photo.size))
-    width, height = (max(1, round(side * scale)) for side in photo.size)
-    pixels = np.asarray(photo.resize((width, height), Image.Resampling.BILINEAR))[:, :, ::-1].copy()
-    inside = resized(mask, (height, width))
+    pixels = small_pixels(photo)
+    inside = resized(mask, pixels.shape[:2])
     start = np.where(inside, PERHAPS, PERHAPS_NOT).astype(np.uint8)
     limit = reach * np.sqrt(np.count_nonzero(inside))
     # Beyond the edge of the photo lies neither one nor the other.

@@ -12,7 +12,7 @@ from PIL import Image, ImageOps
 from fieldmark.features.saliency import NETWORK_FILE, NETWORKS, Saliency, best_at_hand, declared
 from fieldmark.masks.parts import Mask, resized
 from fieldmark.methods.base import ON_TRAIN, USUAL, Arrays, Fitted, choices
-from fieldmark.methods.grabcut import PERHAPS, PERHAPS_NOT, SURELY, SURELY_NOT, refined
+from fieldmark.methods.grabcut import PERHAPS, PERHAPS_NOT, SURELY, SURELY_NOT, refined, small_pixels
 from fieldmark.methods.mask_drawings import DrawsMasks, evenly_taken, mean_overlaps, of_whole
 from fieldmark.settings import setting
 from fieldmark.tables.labels import Labels
@@ -21,7 +21,6 @@ from fieldmark.views.parts import View
 THRESHOLDS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 # With colors, values above the first are surely the object, those below the second surely background.
 SURE, HARDLY = 0.9, 0.05
-LONGEST_PX = 400
 
 
 @dataclass(frozen=True)
@@ -87,12 +86,11 @@ def cut(photo: Image.Image, values: NDArray[np.float32], threshold: float, *, re
     """What reaches a threshold, as large as the photo; its boundary may be moved to where colors change (GrabCut)."""
     if not refine:
         return enlarged(values, photo.size) >= threshold
-    scale = min(1.0, LONGEST_PX / max(photo.size))
-    width, height = (max(1, round(side * scale)) for side in photo.size)
-    small, pixels = enlarged(values, (width, height)), photo.resize((width, height), Image.Resampling.BILINEAR)
+    pixels = small_pixels(photo)
+    small = enlarged(values, (pixels.shape[1], pixels.shape[0]))
     start = np.where(small >= threshold, PERHAPS, PERHAPS_NOT).astype(np.uint8)
     start[small >= SURE], start[small < HARDLY] = SURELY, SURELY_NOT
-    return resized(refined(np.asarray(pixels)[:, :, ::-1].copy(), start, rounds=3), (photo.height, photo.width))
+    return resized(refined(pixels, start, rounds=3), (photo.height, photo.width))
 
 
 def spread(values: NDArray[np.float32]) -> NDArray[np.float32]:
